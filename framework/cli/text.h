@@ -1,0 +1,22 @@
+/* text.h - bytes from elsewhere made fit for a terminal, and measured. */
+#ifndef PAWL_CLI_TEXT_H
+#define PAWL_CLI_TEXT_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/** Writes bytes as one line of text that no terminal takes for a command: control characters and
+ *  bytes that are not UTF-8 as \n, \t, \r or \xNN, characters that reorder or hide text as \u{...}.
+ *  A backslash stays as it is: this is for reading, --json is for exactness. */
+void cli_text_write(FILE *out, const void *bytes, size_t count);
+
+/** The same as a new string, which the caller frees. */
+char *cli_text_escape(const void *bytes, size_t count);
+
+/** Terminal cells that escaped text takes, by character. */
+size_t cli_text_width(const char *text);
+
+/** Bytes of the beginning of `text` that fits into `width` cells; *used_out: its cells. */
+size_t cli_text_fit(const char *text, size_t width, size_t *used_out);
+
+#endif

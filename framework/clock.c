@@ -1,0 +1,67 @@
+/* clock.c - the pool's time source; see clock.h. Any thread, no lock. */
+#include "clock.h"
+
+#include <time.h>
+
+static int64_t read_ns(clockid_t id)
+{
+    struct timespec now;
+    (void)clock_gettime(id, &now);
+    return (int64_t)now.tv_sec * 1000 * PAWLI_NS_PER_MS + now.tv_nsec;
+}
+
+void pawli_clock_init(pawli_clock *clock, bool is_virtual)
+{
+    clock->is_virtual = is_virtual;
+    clock->wall_start_ms = read_ns(CLOCK_REALTIME) / PAWLI_NS_PER_MS;
+    clock->steady_start_ns = read_ns(CLOCK_MONOTONIC);
+    clock->boot_start_ms = read_ns(CLOCK_BOOTTIME) / PAWLI_NS_PER_MS;
+    atomic_init(&clock->advanced_ms, 0);
+}
+
+void pawli_clock_advance(pawli_clock *clock, int64_t ms)
+{
+    atomic_store(&clock->advanced_ms, pawli_add(atomic_load(&clock->advanced_ms), ms));
+}
+
+int64_t pawli_clock_wall_ms(const pawli_clock *clock)
+{
+    if (clock->is_virtual)
+        return pawli_add(clock->wall_start_ms, atomic_load(&clock->advanced_ms));
+    return read_ns(CLOCK_REALTIME) / PAWLI_NS_PER_MS;
+}
+
+int64_t pawli_clock_steady_ns(const pawli_clock *clock)
+{
+    if (clock->is_virtual)
+        return pawli_add(clock->steady_start_ns, pawli_ms_to_ns(atomic_load(&clock->advanced_ms)));
+    return read_ns(CLOCK_MONOTONIC);
+}
+
+int64_t pawli_clock_boot_ms(const pawli_clock *clock)
+{
+    if (clock->is_virtual)
+        return pawli_add(clock->boot_start_ms, atomic_load(&clock->advanced_ms));
+    return read_ns(CLOCK_BOOTTIME) / PAWLI_NS_PER_MS;
+}
+
+int64_t pawli_steady_now_ns(void)
+{
+    return read_ns(CLOCK_MONOTONIC);
+}
+
+int64_t pawli_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return b > 0 ? INT64_MAX : INT64_MIN;
+    return sum;
+}
+
+int64_t pawli_ms_to_ns(int64_t ms)
+{
+    int64_t ns;
+    if (__builtin_mul_overflow(ms, PAWLI_NS_PER_MS, &ns))
+        return ms > 0 ? INT64_MAX : INT64_MIN;
+    return ns;
+}

@@ -1,0 +1,39 @@
+/* clock.h - the pool's time source: the system's clocks, or a virtual one for inline pools.
+ *
+ * Three clocks, one use each (T1, R13): wall for what is stored and shown, monotonic for waits and
+ * durations, boot time for leases (it counts suspends, and nobody can set it). */
+#ifndef PAWLI_CLOCK_H
+#define PAWLI_CLOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PAWLI_NS_PER_MS INT64_C(1000000)
+#define PAWLI_NEVER INT64_MAX
+
+/* The latest time that the store accepts: 9999-12-31 23:59:59.999 UTC. */
+#define PAWLI_TIME_MAX_MS INT64_C(253402300799999)
+
+typedef struct pawli_clock {
+    /* Set at init, then read-only. */
+    bool is_virtual;
+    int64_t wall_start_ms, steady_start_ns, boot_start_ms;
+    /* Any thread. */
+    _Atomic int64_t advanced_ms;
+} pawli_clock;
+
+void pawli_clock_init(pawli_clock *clock, bool is_virtual);
+void pawli_clock_advance(pawli_clock *clock, int64_t ms); /* virtual clocks only */
+int64_t pawli_clock_wall_ms(const pawli_clock *clock);
+int64_t pawli_clock_steady_ns(const pawli_clock *clock);
+int64_t pawli_clock_boot_ms(const pawli_clock *clock);
+
+/* The system's monotonic clock, for waits that are real even when the pool's clock is virtual. */
+int64_t pawli_steady_now_ns(void);
+
+/* Sums that stop at the ends of the range (T2). */
+int64_t pawli_add(int64_t a, int64_t b);
+int64_t pawli_ms_to_ns(int64_t ms);
+
+#endif

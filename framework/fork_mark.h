@@ -1,0 +1,17 @@
+/* fork_mark.h - tells whether this process is the one that opened the pool (R10). */
+#ifndef PAWLI_FORK_MARK_H
+#define PAWLI_FORK_MARK_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct pawli_fork_mark {
+    unsigned char *page; /* emptied by the kernel in a child; NULL: compare the pid */
+    pid_t pid;
+} pawli_fork_mark;
+
+void pawli_fork_mark_init(pawli_fork_mark *mark);
+void pawli_fork_mark_fini(pawli_fork_mark *mark);
+bool pawli_fork_mark_is_child(const pawli_fork_mark *mark);
+
+#endif

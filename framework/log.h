@@ -1,0 +1,16 @@
+/* log.h - where warnings and errors go: the application's hook, or standard error. */
+#ifndef PAWLI_LOG_H
+#define PAWLI_LOG_H
+
+#include <pawl/pawl.h>
+
+typedef struct pawli_log {
+    pawl_log_fn fn; /* NULL: standard error */
+    void *arg;
+} pawli_log;
+
+/* One line, escaped (V1), at most 1 KiB. Payloads and error texts of jobs are not logged (V3). */
+void pawli_log_line(const pawli_log *log, pawl_log_level level, const char *format, ...)
+    PAWL_PRINTF(3, 4);
+
+#endif

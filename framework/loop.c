@@ -1,0 +1,199 @@
+/* loop.c - the libuv thread. It never touches the store: it calls the callbacks of asynchronous
+ * enqueues, and wakes the writer when another process has written to the file.
+ * Threads: pawl-loop; answer() and notify() from the writer's role.
+ * Keeps:   G3 nothing of libuv's thread pool; a wake-up is not a message: the messages are in a list;
+ *          handles are closed before their memory goes; R8 the database file is looked at with stat only. */
+#include "loop.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <uv.h>
+
+#include "pool.h"
+#include "request.h"
+#include "status.h"
+#include "thread.h"
+
+#define WATCH_EVERY_MS 500
+
+typedef struct pawli_loop_handles {
+    uv_loop_t loop;
+    uv_async_t wake;
+    uv_timer_t watch;
+    pawl_pool *pool;
+    _Atomic bool ends;
+    char wal_path[PATH_MAX + 8];
+    struct stat wal, db; /* at the last look */
+} pawli_loop_handles;
+
+void pawli_loop_init(pawli_loop *loop)
+{
+    loop->handles = NULL;
+    atomic_init(&loop->answered, NULL);
+    atomic_init(&loop->runs, false);
+}
+
+/* ------------------------------------------------------------------------------ answers */
+
+void pawli_loop_answer(pawli_loop *loop, pawli_request *request)
+{
+    const pawli_enqueue_request *enqueue = (const pawli_enqueue_request *)(const void *)request;
+    if (enqueue->done == NULL) {
+        pawli_request_release(request);
+        return;
+    }
+    pawli_command *top = atomic_load(&loop->answered);
+    do
+        request->command.next = top;
+    while (!atomic_compare_exchange_weak(&loop->answered, &top, &request->command));
+}
+
+void pawli_loop_notify(pawli_loop *loop)
+{
+    if (atomic_load(&loop->answered) == NULL)
+        return;
+    if (atomic_load(&loop->runs))
+        (void)uv_async_send(&loop->handles->wake);
+}
+
+static void call_back(pawli_enqueue_request *enqueue)
+{
+    pawl_status st = enqueue->request.status;
+    const pawli_new_job *job = &enqueue->jobs[0];
+    if (st == PAWL_OK && job->exists)
+        st = PAWL_EXISTS;
+    enqueue->done(st, st >= 0 ? job->id : 0, enqueue->done_arg);
+    pawli_enqueue_release(enqueue);
+}
+
+void pawli_loop_deliver(pawli_loop *loop)
+{
+    pawli_command *stack = atomic_exchange(&loop->answered, NULL), *oldest = NULL;
+    while (stack != NULL) {
+        pawli_command *next = stack->next;
+        stack->next = oldest;
+        oldest = stack;
+        stack = next;
+    }
+    while (oldest != NULL) {
+        pawli_command *next = oldest->next;
+        call_back((pawli_enqueue_request *)(void *)oldest);
+        oldest = next;
+    }
+}
+
+/* -------------------------------------------------------------------------------- watch */
+
+/* Tells whether the log or the file under the path is another one than at the last look. */
+static bool has_changed(pawli_loop_handles *h)
+{
+    struct stat wal, db;
+    if (stat(h->wal_path, &wal) != 0)
+        memset(&wal, 0, sizeof wal);
+    if (stat(pawli_pool_path(h->pool), &db) != 0)
+        memset(&db, 0, sizeof db);
+    bool changed = wal.st_size != h->wal.st_size || wal.st_mtim.tv_sec != h->wal.st_mtim.tv_sec
+                   || wal.st_mtim.tv_nsec != h->wal.st_mtim.tv_nsec || db.st_ino != h->db.st_ino;
+    h->wal = wal;
+    h->db = db;
+    return changed;
+}
+
+/* Any commit, also an own one, changes the log's file. A look costs the writer no write. */
+static void on_watch(uv_timer_t *timer)
+{
+    pawli_loop_handles *h = timer->data;
+    if (!has_changed(h))
+        return;
+    atomic_store(&h->pool->writer.look_wanted, true);
+    pawli_channel_wake(&h->pool->channel);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    pawli_loop_handles *h = wake->data;
+    pawli_loop_deliver(&h->pool->loop);
+    if (!atomic_load(&h->ends))
+        return;
+    uv_close((uv_handle_t *)&h->wake, NULL);
+    uv_close((uv_handle_t *)&h->watch, NULL);
+}
+
+static void *loop_main(void *arg)
+{
+    pawli_loop_handles *h = arg;
+    (void)pawli_role_set(PAWLI_ROLE_LOOP);
+    pawli_thread_name("pawl-loop");
+    (void)uv_run(&h->loop, UV_RUN_DEFAULT); /* until the handles are closed */
+    return NULL;
+}
+
+/* -------------------------------------------------------------------------- start and stop */
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void close_handles(pawli_loop_handles *h)
+{
+    uv_walk(&h->loop, close_handle, NULL);
+    (void)uv_run(&h->loop, UV_RUN_DEFAULT);
+    int error = uv_loop_close(&h->loop);
+    PAWLI_ASSERT(error == 0); /* G3 */
+    free(h);
+}
+
+static pawl_status start_failed(const char *what, int error)
+{
+    return pawli_fail(PAWL_ERR_NOMEM, "cannot %s: %s; raise the limit of open files (ulimit -n)", what,
+                      uv_strerror(error));
+}
+
+pawl_status pawli_loop_start(pawl_pool *pool)
+{
+    pawli_loop_handles *h = calloc(1, sizeof *h);
+    if (h == NULL)
+        return pawli_fail(PAWL_ERR_NOMEM, "no memory for the loop");
+    int error = uv_loop_init(&h->loop);
+    if (error != 0) {
+        free(h);
+        return start_failed("make a loop", error);
+    }
+    h->pool = pool;
+    h->wake.data = h->watch.data = h;
+    (void)snprintf(h->wal_path, sizeof h->wal_path, "%s-wal", pawli_pool_path(pool));
+    error = uv_async_init(&h->loop, &h->wake, on_wake);
+    if (error == 0)
+        error = uv_timer_init(&h->loop, &h->watch);
+    if (error == 0)
+        error = uv_timer_start(&h->watch, on_watch, WATCH_EVERY_MS, WATCH_EVERY_MS);
+    pawl_status st = error == 0 ? pawli_thread_start(&pool->loop.thread, PAWLI_STACK_BYTES, loop_main, h)
+                                : start_failed("make a loop", error);
+    if (st != PAWL_OK) {
+        close_handles(h);
+        return st;
+    }
+    pool->loop.handles = h;
+    atomic_store(&pool->loop.runs, true);
+    return PAWL_OK;
+}
+
+void pawli_loop_stop(pawl_pool *pool)
+{
+    pawli_loop_handles *h = pool->loop.handles;
+    if (h == NULL)
+        return;
+    atomic_store(&pool->loop.runs, false);
+    atomic_store(&h->ends, true);
+    (void)uv_async_send(&h->wake);
+    (void)pthread_join(pool->loop.thread, NULL);
+    close_handles(h);
+    pool->loop.handles = NULL;
+    pawli_loop_deliver(&pool->loop); /* what was answered after its last turn */
+}

@@ -1,0 +1,84 @@
+/* pool.h - the pool: one open runtime, and what its parts share. */
+#ifndef PAWLI_POOL_H
+#define PAWLI_POOL_H
+
+#include <pawl/pawl.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "channel.h"
+#include "clock.h"
+#include "dispatch.h"
+#include "executor.h"
+#include "fork_mark.h"
+#include "loop.h"
+#include "names.h"
+#include "options.h"
+#include "presence.h"
+#include "registry.h"
+#include "role.h"
+#include "store/store.h"
+#include "writer.h"
+
+struct pawli_attachment;
+
+struct pawl_pool {
+    /* Set by pawl_open(), then read-only. */
+    pawli_options options;
+    pawli_log log;
+    pawli_clock clock;
+    pawli_fork_mark fork_mark;
+    pawli_names *names;
+    const char *path;
+
+    /* The writer's role; the readers' operations have their own lock. */
+    pawli_store *store;
+    pawli_writer writer;
+
+    /* Under the life lock; read-only while the pool runs. */
+    pawli_registry registry;
+    pawli_presence presence;
+    pawli_executors executors;
+    pthread_t writer_thread;
+    pawli_holder holder;
+    bool started;  /* threads run, or, inline, may step */
+
+    /* Any thread. */
+    pawli_channel channel;
+    pawli_dispatch dispatch;
+    pawli_loop loop;
+    pthread_mutex_t life_lock; /* start, stop, close, register */
+    pthread_mutex_t registry_lock;
+    pthread_mutex_t role_lock; /* to play the writer while no thread does */
+    _Atomic bool writer_runs;
+    _Atomic bool writer_exits;
+    _Atomic bool stopping;
+    _Atomic bool grace_over; /* pawl_job_should_stop() is true for all */
+    _Atomic uint64_t random;
+    pthread_mutex_t quiet_lock; /* a stop waits for the last claim to end */
+    pthread_cond_t quiet;
+    _Atomic bool is_quiet;
+    pthread_mutex_t attach_lock;
+    struct pawli_attachment *attachment; /* under it: a list */
+};
+
+enum {
+    PAWLI_WAITS = 1,  /* not from an on_success function */
+    PAWLI_WRITES = 2  /* not on a pool that only reads */
+};
+/* The checks of every public call. */
+pawl_status pawli_pool_enter(pawl_pool *pool, unsigned what);
+const char *pawli_pool_path(const pawl_pool *pool);
+/* Waits for a command of a job: until *posted is 0 again, at most store_timeout_ms. */
+bool pawli_pool_await(pawl_pool *pool, sem_t *answered, _Atomic int *posted);
+/* Is this thread inside a handler of this pool? */
+bool pawli_pool_in_handler(const pawl_pool *pool);
+/* The writer's: nothing is in hand any more. */
+void pawli_pool_tell_quiet(pawl_pool *pool);
+
+/* attach.c: the pool lets go of its attached connections. */
+void pawli_attachments_end(pawl_pool *pool);
+
+#endif

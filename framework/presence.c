@@ -1,0 +1,329 @@
+/* presence.c - proof of life by a kernel lock, and the record of started jobs.
+ *
+ * Both obvious locks have a trap: an open-file-description lock survives in a forked child, and a POSIX
+ * record lock falls at any close of that file in its process. So: a POSIX lock, a pool never opens a
+ * side file of its own process, and dead means that the lock is free and, in the same pid namespace, the
+ * process with that start time is gone.
+ * Threads: open, close and probe in the writer's role or under the life lock; slots from any.
+ * Keeps:   I12 a living holder is never taken for dead; G4 the file is allocated in full before it is
+ *          mapped, and what is read of others' files is checked. */
+#include "presence.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "status.h"
+
+#define MAGIC UINT64_C(0x31304C5741504450) /* tells the format */
+#define HEADER_BYTES 64
+#define SLOTS_READ_MAX (1 << 21) /* of another pool's file: what its options can ask for */
+
+typedef struct header {
+    uint64_t magic;
+    uint64_t slot_count;
+    int64_t pid;
+    int64_t started;
+} header;
+
+/* ------------------------------------------------------------------------ who a process is */
+
+/* Start time in clock ticks since boot: field 22 of /proc/PID/stat; the name before it may hold spaces
+ * and parentheses. 0: no such process. */
+static int64_t start_time(int64_t pid)
+{
+    char path[64], text[1024];
+    (void)snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    size_t bytes = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[bytes] = '\0';
+    char *at = strrchr(text, ')');
+    int64_t started = 0;
+    for (int field = 2; at != NULL && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (at != NULL)
+        started = strtoll(at, NULL, 10);
+    return started;
+}
+
+static void read_boot_id(char *out, size_t capacity)
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    out[0] = '\0';
+    if (file == NULL)
+        return;
+    if (fgets(out, (int)capacity, file) != NULL)
+        out[strcspn(out, "\n")] = '\0';
+    (void)fclose(file);
+}
+
+static int64_t pid_namespace(void)
+{
+    struct stat st;
+    return stat("/proc/self/ns/pid", &st) == 0 ? (int64_t)st.st_ino : 0;
+}
+
+static void describe(pawli_holder *holder)
+{
+    holder->pid = getpid();
+    holder->started = start_time(holder->pid);
+    holder->pid_space = pid_namespace();
+    read_boot_id(holder->boot, sizeof holder->boot);
+}
+
+/* ---------------------------------------------------------------------------- the own file */
+
+static char *concatenate(const char *a, const char *b, const char *c)
+{
+    size_t bytes = strlen(a) + strlen(b) + strlen(c) + 1;
+    char *joined = malloc(bytes);
+    if (joined != NULL)
+        (void)snprintf(joined, bytes, "%s%s%s", a, b, c);
+    return joined;
+}
+
+static pawl_status failed(const char *path, const char *doing)
+{
+    return pawli_fail(errno == ENOSPC || errno == EDQUOT ? PAWL_ERR_FULL : PAWL_ERR_STORE,
+                      "%s: cannot %s: %s", path, doing, strerror(errno));
+}
+
+/* A name that no other pool has: two pools of one process differ by the number. */
+static pawl_status create_file(pawli_presence *p, pawli_holder *holder)
+{
+    for (int number = 0; number < 10000; number++) {
+        if (mkdir(p->directory, 0700) != 0 && errno != EEXIST)
+            return failed(p->directory, "create it");
+        (void)snprintf(holder->side, sizeof holder->side, "%" PRId64 "-%" PRId64 "-%d", holder->pid,
+                       holder->started, number);
+        p->path = concatenate(p->directory, "/", holder->side);
+        if (p->path == NULL)
+            return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", p->directory);
+        p->file = open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (p->file >= 0)
+            return PAWL_OK;
+        if (errno != EEXIST && errno != ENOENT) /* the last pool to leave removes the directory */
+            return failed(p->path, "create it");
+        free(p->path);
+        p->path = NULL;
+    }
+    return pawli_fail(PAWL_ERR_STORE, "%s: holds too many files of this process", p->directory);
+}
+
+static pawl_status allocate(pawli_presence *p)
+{
+    int error;
+    do
+        error = posix_fallocate(p->file, 0, (off_t)p->map_bytes); /* G4 */
+    while (error == EINTR);
+    errno = error;
+    if (error != 0)
+        return failed(p->path, "allocate it");
+    p->map = mmap(NULL, p->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, p->file, 0);
+    if (p->map == MAP_FAILED) {
+        p->map = NULL;
+        return failed(p->path, "map it");
+    }
+    p->slots = (_Atomic uint64_t *)(void *)((char *)p->map + HEADER_BYTES);
+    return PAWL_OK;
+}
+
+static pawl_status lock_file(pawli_presence *p)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    return fcntl(p->file, F_SETLK, &lock) == 0 ? PAWL_OK : failed(p->path, "lock it");
+}
+
+static pawl_status prepare_slots(pawli_presence *p, const pawli_holder *holder, size_t detached)
+{
+    p->free_slots = malloc(detached * sizeof *p->free_slots);
+    if (p->free_slots == NULL)
+        return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", p->path);
+    for (size_t i = 0; i < detached; i++)
+        p->free_slots[p->free_count++] = (uint32_t)(p->slot_count - 1 - i);
+    *(header *)p->map = (header){ MAGIC, p->slot_count, holder->pid, holder->started };
+    return PAWL_OK;
+}
+
+pawl_status pawli_presence_open(pawli_presence *p, const char *store_path, size_t executors,
+                                size_t detached, pawli_holder *holder)
+{
+    memset(p, 0, sizeof *p);
+    p->file = -1;
+    p->executors = executors;
+    p->slot_count = executors + detached;
+    p->map_bytes = HEADER_BYTES + p->slot_count * sizeof *p->slots;
+    (void)pthread_mutex_init(&p->lock, NULL);
+    describe(holder);
+    p->directory = concatenate(store_path, "-pawl", "");
+    if (p->directory == NULL)
+        return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", store_path);
+    pawl_status st = create_file(p, holder);
+    if (st == PAWL_OK)
+        st = lock_file(p);
+    if (st == PAWL_OK)
+        st = allocate(p);
+    if (st == PAWL_OK)
+        st = prepare_slots(p, holder, detached);
+    if (st != PAWL_OK)
+        pawli_presence_close(p, true);
+    return st;
+}
+
+void pawli_presence_close(pawli_presence *p, bool leave_nothing)
+{
+    if (p->directory == NULL)
+        return;
+    if (p->map != NULL)
+        (void)munmap(p->map, p->map_bytes);
+    if (leave_nothing && p->path != NULL)
+        (void)unlink(p->path); /* before the lock falls: nobody can find it unlocked */
+    if (p->file >= 0)
+        (void)close(p->file);
+    if (leave_nothing)
+        (void)rmdir(p->directory); /* if no other pool is there */
+    (void)pthread_mutex_destroy(&p->lock);
+    free(p->free_slots);
+    free(p->path);
+    free(p->directory);
+    memset(p, 0, sizeof *p);
+    p->file = -1;
+}
+
+/* ------------------------------------------------------------------------------- the slots */
+
+void pawli_presence_set(pawli_presence *p, size_t executor, uint64_t fence)
+{
+    atomic_store_explicit(&p->slots[executor], fence, memory_order_release);
+}
+
+bool pawli_presence_hold(pawli_presence *p, uint64_t fence, uint32_t *slot)
+{
+    bool got = false;
+    (void)pthread_mutex_lock(&p->lock);
+    if (p->free_count > 0) {
+        *slot = p->free_slots[--p->free_count];
+        got = true;
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    if (got)
+        pawli_presence_set(p, *slot, fence);
+    return got;
+}
+
+void pawli_presence_let_go(pawli_presence *p, uint32_t slot)
+{
+    pawli_presence_set(p, slot, 0);
+    (void)pthread_mutex_lock(&p->lock);
+    p->free_slots[p->free_count++] = slot;
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+/* ------------------------------------------------------------------------------ the others */
+
+/* The name comes from a row that anybody could have written: a plain file name, nothing else. */
+static bool is_plain_name(const char *name)
+{
+    return name[0] != '\0' && name[0] != '.' && strspn(name, "0123456789-") == strlen(name);
+}
+
+static bool reads_whole(int file, void *out, size_t bytes, off_t offset)
+{
+    char *at = out;
+    while (bytes > 0) {
+        ssize_t got = pread(file, at, bytes, offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        at += got;
+        offset += got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+static void read_fences(int file, uint64_t **fences, size_t *count)
+{
+    header head;
+    if (!reads_whole(file, &head, sizeof head, 0) || head.magic != MAGIC || head.slot_count == 0
+        || head.slot_count > SLOTS_READ_MAX)
+        return;
+    uint64_t *slots = calloc((size_t)head.slot_count, sizeof *slots);
+    if (slots == NULL || !reads_whole(file, slots, (size_t)head.slot_count * sizeof *slots, HEADER_BYTES)) {
+        free(slots);
+        return;
+    }
+    for (size_t i = 0; i < head.slot_count; i++)
+        if (slots[i] != 0)
+            slots[(*count)++] = slots[i];
+    *fences = slots;
+}
+
+static bool is_locked(int file)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    return fcntl(file, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+static bool process_is_gone(const pawli_holder *holder)
+{
+    return start_time(holder->pid) != holder->started;
+}
+
+static pawli_life probe_file(const char *path, const pawli_holder *holder, bool same_space,
+                             uint64_t **fences, size_t *count)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) /* removed, or never there: the process table alone can prove it */
+        return errno == ENOENT && same_space && process_is_gone(holder) ? PAWLI_DEAD : PAWLI_UNPROVEN;
+    pawli_life life = PAWLI_ALIVE;
+    if (!is_locked(file))
+        life = !same_space || process_is_gone(holder) ? PAWLI_DEAD : PAWLI_UNPROVEN;
+    if (life == PAWLI_DEAD)
+        read_fences(file, fences, count);
+    (void)close(file);
+    return life;
+}
+
+pawli_life pawli_presence_probe(const pawli_presence *p, const pawli_holder *holder, uint64_t **fences,
+                                size_t *count)
+{
+    pawli_holder self;
+    memset(&self, 0, sizeof self);
+    describe(&self);
+    *fences = NULL;
+    *count = 0;
+    if (!is_plain_name(holder->side))
+        return PAWLI_UNPROVEN;
+    bool same_boot = strcmp(holder->boot, self.boot) == 0;
+    bool same_space = same_boot && holder->pid_space == self.pid_space;
+    if (same_space && holder->pid == self.pid && holder->started == self.started)
+        return PAWLI_ALIVE; /* a pool of this process: its file must not be opened here */
+    char *path = concatenate(p->directory, "/", holder->side);
+    if (path == NULL)
+        return PAWLI_UNPROVEN;
+    pawli_life life = probe_file(path, holder, same_space, fences, count);
+    free(path);
+    return same_boot ? life : PAWLI_DEAD; /* R13: another boot, another kernel: nothing of it lives */
+}
+
+void pawli_presence_clear(const pawli_presence *p, const pawli_holder *holder)
+{
+    if (!is_plain_name(holder->side))
+        return;
+    char *path = concatenate(p->directory, "/", holder->side);
+    if (path != NULL)
+        (void)unlink(path);
+    free(path);
+}

@@ -1,0 +1,54 @@
+/* presence.h - how a pool proves to the others that it lives, and what it was running if it does not.
+ *
+ * Beside the database lies a side directory, DB-pawl/, with one file per pool: a POSIX lock on it proves
+ * life, and its slots name the fences of the jobs that are being run. */
+#ifndef PAWLI_PRESENCE_H
+#define PAWLI_PRESENCE_H
+
+#include <pawl/pawl.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "log.h"
+#include "store/store.h"
+
+typedef struct pawli_presence {
+    /* Set at open, then read-only. */
+    char *directory;
+    char *path;
+    int file; /* -1: not open */
+    size_t slot_count, executors;
+    void *map;
+    size_t map_bytes;
+    _Atomic uint64_t *slots; /* in the mapped file: fences; 0: free */
+    /* Slots of detached jobs: a stack of free ones, under the lock. */
+    pthread_mutex_t lock;
+    uint32_t *free_slots;
+    size_t free_count;
+} pawli_presence;
+
+/* Makes the side file of a pool on `store_path`, locks it, and fills in who `holder` is. */
+pawl_status pawli_presence_open(pawli_presence *presence, const char *store_path, size_t executors,
+                                size_t detached, pawli_holder *holder);
+/* Removes the side file if `leave_nothing`, and lets go of the lock. Safe on a zeroed struct. */
+void pawli_presence_close(pawli_presence *presence, bool leave_nothing);
+
+/* An executor's own slot, and slots for detached jobs. Any thread; no system call. */
+void pawli_presence_set(pawli_presence *presence, size_t executor, uint64_t fence); /* 0: nothing */
+bool pawli_presence_hold(pawli_presence *presence, uint64_t fence, uint32_t *slot);
+void pawli_presence_let_go(pawli_presence *presence, uint32_t slot);
+
+typedef enum pawli_life {
+    PAWLI_ALIVE,
+    PAWLI_UNPROVEN, /* its lease decides */
+    PAWLI_DEAD
+} pawli_life;
+
+/* Is the holder dead, and if so, which fences was it running? `*fences` is the caller's to free. */
+pawli_life pawli_presence_probe(const pawli_presence *presence, const pawli_holder *holder,
+                                uint64_t **fences, size_t *count);
+/* Removes what a dead holder left in the side directory. */
+void pawli_presence_clear(const pawli_presence *presence, const pawli_holder *holder);
+
+#endif

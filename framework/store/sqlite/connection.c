@@ -1,0 +1,384 @@
+/* connection.c - where the file is, and how a connection to it is opened.
+ *
+ * Threads: the writer's role; a reader's connection under the reader lock.
+ * Keeps:   R2 an own busy handler, R6 no automatic checkpoints, R8 the file is opened by SQLite alone,
+ *          R9 what cannot be safe is refused, R12 the settings of every connection. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "../../retry.h"
+#include "sqlite_store.h"
+
+
+/* ------------------------------------------------------------------------------ errors */
+
+bool pawli_sqlite_is_environment(int rc)
+{
+    switch (rc & 0xFF) {
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+    case SQLITE_NOMEM:
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_CORRUPT:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN: return true;
+    default: return false;
+    }
+}
+
+pawl_status pawli_sqlite_status(int rc)
+{
+    switch (rc & 0xFF) {
+    case SQLITE_OK:
+    case SQLITE_ROW:
+    case SQLITE_DONE: return PAWL_OK;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return PAWL_ERR_BUSY;
+    case SQLITE_FULL: return PAWL_ERR_FULL;
+    case SQLITE_NOMEM: return PAWL_ERR_NOMEM;
+    default: return PAWL_ERR_STORE;
+    }
+}
+
+static const char *remedy(int rc)
+{
+    switch (rc & 0xFF) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return "; another connection holds the write lock: end its transaction, or "
+                               "raise store_timeout_ms";
+    case SQLITE_FULL: return "; free some disk space";
+    case SQLITE_NOTADB: return "; it is not an SQLite database (or an encrypted one): use another file";
+    case SQLITE_CORRUPT: return "; the file is damaged: restore a backup, or try the sqlite3 shell's "
+                                ".recover";
+    case SQLITE_READONLY:
+    case SQLITE_PERM: return "; the file or its directory cannot be written: check their permissions";
+    case SQLITE_CANTOPEN: return "; check that the directory exists and may be written";
+    default: return "";
+    }
+}
+
+pawl_status pawli_sqlite_failed(const pawli_sqlite *s, sqlite3 *db, int rc, const char *doing)
+{
+    const char *text = db != NULL && (sqlite3_errcode(db) & 0xFF) == (rc & 0xFF) ? sqlite3_errmsg(db)
+                                                                                : sqlite3_errstr(rc);
+    return pawli_fail(pawli_sqlite_status(rc), "%s: cannot %s: %s%s", s->path, doing, text, remedy(rc));
+}
+
+/* ---------------------------------------------------------------------------- the path */
+
+static bool is_network(long type)
+{
+    switch ((unsigned long)type & 0xFFFFFFFFUL) {
+    case 0x6969UL:     /* NFS */
+    case 0x517BUL:     /* SMB */
+    case 0xFF534D42UL: /* CIFS */
+    case 0xFE534D42UL: /* SMB2 */
+    case 0x5346414FUL: /* AFS */
+    case 0x73757245UL: /* CODA */
+    case 0x01021997UL: /* 9P */
+    case 0x00C36400UL: /* Ceph */
+    case 0x47504653UL: /* GPFS */
+    case 0x0BD00BD0UL: /* Lustre */
+        return true;
+    default: return false;
+    }
+}
+
+/* The absolute path, with the directory's links resolved; the file itself may be missing (R9). */
+static pawl_status make_absolute(const char *given, char *out)
+{
+    if (realpath(given, out) != NULL)
+        return PAWL_OK;
+    const char *slash = strrchr(given, '/');
+    const char *base = slash != NULL ? slash + 1 : given;
+    char directory[PATH_MAX];
+    (void)snprintf(directory, sizeof directory, "%.*s",
+                   slash == NULL ? 1 : slash == given ? 1 : (int)(slash - given),
+                   slash == NULL ? "." : given);
+    struct stat ignored;
+    if (errno != ENOENT || lstat(given, &ignored) == 0 || base[0] == '\0')
+        return pawli_fail(PAWL_ERR_STORE, "%s: cannot be used: %s", given, strerror(errno));
+    if (realpath(directory, out) == NULL)
+        return pawli_fail(PAWL_ERR_STORE, "%s: its directory cannot be used: %s; create it first", given,
+                          strerror(errno));
+    size_t length = strcmp(out, "/") == 0 ? 0 : strlen(out);
+    if (length + 1 + strlen(base) + sizeof "-journal" > PATH_MAX)
+        return pawli_fail(PAWL_ERR_INVALID, "%s: the path is too long", given);
+    (void)snprintf(out + length, PATH_MAX - length, "/%s", base);
+    return PAWL_OK;
+}
+
+static pawl_status check_file(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return PAWL_OK; /* to be created */
+    if (!S_ISREG(st.st_mode))
+        return pawli_fail(PAWL_ERR_INVALID, "%s: is not a regular file; name a file", path);
+    if (st.st_nlink > 1)
+        return pawli_fail(PAWL_ERR_INVALID, "%s: has %lu hard links; two names of one SQLite file lose "
+                                            "data: remove the others", path,
+                          (unsigned long)st.st_nlink);
+    return PAWL_OK;
+}
+
+static pawl_status check_file_system(const char *path)
+{
+    char directory[PATH_MAX];
+    (void)snprintf(directory, sizeof directory, "%s", path);
+    char *slash = strrchr(directory, '/');
+    slash[slash == directory ? 1 : 0] = '\0';
+    struct statfs fs;
+    if (statfs(directory, &fs) == 0 && is_network(fs.f_type))
+        return pawli_fail(PAWL_ERR_INVALID, "%s: is on a network file system, where SQLite's locks do "
+                                            "not hold; use a local disk", path);
+    return PAWL_OK;
+}
+
+pawl_status pawli_sqlite_locate(pawli_sqlite *s, const char *given)
+{
+    if (strncmp(given, "file:", 5) == 0 || given[0] == ':')
+        return pawli_fail(PAWL_ERR_INVALID, "%s: jobs need a real file; name a path (\"./%s\" if the file "
+                                            "is really called so)", given, given);
+    pawl_status st = make_absolute(given, s->path);
+    if (st == PAWL_OK)
+        st = check_file(s->path);
+    return st == PAWL_OK ? check_file_system(s->path) : st;
+}
+
+/* ------------------------------------------------------------------------- connections */
+
+/* R2: short, jittered sleeps against one deadline for the whole statement. */
+static int on_busy(void *arg, int count)
+{
+    pawli_sqlite *s = arg;
+    (void)count;
+    if (pawli_steady_now_ns() >= s->busy_until_ns)
+        return 0;
+    const struct timespec pause = { 0, 100000 + (long)(pawli_random_next(&s->random) % 1900000) };
+    (void)nanosleep(&pause, NULL);
+    return 1;
+}
+
+static int on_wal(void *arg, sqlite3 *db, const char *schema, int frames)
+{
+    pawli_sqlite *s = arg;
+    (void)db;
+    if (strcmp(schema, "main") == 0)
+        s->wal_frames = frames;
+    return SQLITE_OK;
+}
+
+static bool names_pawl(const char *name)
+{
+    return name != NULL && sqlite3_strnicmp(name, "pawl_", 5) == 0;
+}
+
+/* What an on_success function must not do; everything else is the application's right. */
+static int on_authorize(void *arg, int action, const char *first, const char *second,
+                        const char *schema, const char *trigger)
+{
+    const pawli_sqlite *s = arg;
+    (void)second;
+    (void)schema;
+    (void)trigger;
+    if (!s->in_user_code)
+        return SQLITE_OK;
+    switch (action) {
+    case SQLITE_TRANSACTION:
+    case SQLITE_SAVEPOINT:
+    case SQLITE_ATTACH:
+    case SQLITE_DETACH:
+    case SQLITE_PRAGMA: return SQLITE_DENY;
+    case SQLITE_INSERT:
+    case SQLITE_UPDATE:
+    case SQLITE_DELETE:
+    case SQLITE_DROP_TABLE:
+    case SQLITE_DROP_VIEW:
+    case SQLITE_DROP_INDEX:
+    case SQLITE_DROP_TRIGGER:
+    case SQLITE_CREATE_TABLE:
+    case SQLITE_CREATE_VIEW:
+    case SQLITE_CREATE_TRIGGER:
+    case SQLITE_CREATE_INDEX: return names_pawl(first) || names_pawl(second) ? SQLITE_DENY : SQLITE_OK;
+    case SQLITE_ALTER_TABLE: return names_pawl(second) ? SQLITE_DENY : SQLITE_OK;
+    default: return SQLITE_OK;
+    }
+}
+
+#define READER_WAIT_MS 1000 /* readers wait for nobody in WAL mode, but for a recovery */
+
+static int configure(pawli_sqlite *s, sqlite3 *db, bool reads_only)
+{
+    char sql[512];
+    (void)sqlite3_extended_result_codes(db, 1);
+    if (reads_only)
+        (void)sqlite3_busy_timeout(db, READER_WAIT_MS);
+    else
+        (void)sqlite3_busy_handler(db, on_busy, s); /* the writer's role only */
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    (void)snprintf(sql, sizeof sql,
+                   "PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;"
+                   "PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0;"
+                   "PRAGMA cache_size = -8192; PRAGMA secure_delete = FAST;"
+                   "PRAGMA synchronous = %s; PRAGMA journal_size_limit = %zu;",
+                   s->host.options->flush_commits ? "FULL" : "NORMAL", s->host.options->wal_bytes_max);
+    return sqlite3_exec(db, sql, NULL, NULL, NULL); /* R12 */
+}
+
+pawl_status pawli_sqlite_connect(pawli_sqlite *s, int flags, sqlite3 **out)
+{
+    sqlite3 *db;
+    int rc = sqlite3_open_v2(s->path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    if (rc == SQLITE_OK)
+        rc = configure(s, db, (flags & SQLITE_OPEN_READONLY) != 0);
+    if (rc == SQLITE_OK) {
+        *out = db;
+        return PAWL_OK;
+    }
+    pawl_status st = pawli_sqlite_failed(s, db, rc, "open it");
+    (void)sqlite3_close_v2(db);
+    return st;
+}
+
+/* ------------------------------------------------------------------------------ opening */
+
+/* Switching to WAL does not use the busy handler (R9); and nothing but WAL is good enough. */
+static int switch_to_wal(pawli_sqlite *s)
+{
+    int rc;
+    bool wal = false;
+    do {
+        sqlite3_stmt *row;
+        rc = sqlite3_prepare_v2(s->db, "PRAGMA journal_mode = WAL", -1, &row, NULL);
+        if (rc != SQLITE_OK)
+            return rc;
+        rc = sqlite3_step(row);
+        wal = rc == SQLITE_ROW && sqlite3_stricmp((const char *)sqlite3_column_text(row, 0), "wal") == 0;
+        (void)sqlite3_finalize(row);
+    } while (((rc & 0xFF) == SQLITE_BUSY || (rc == SQLITE_ROW && !wal)) && on_busy(s, 0));
+    if (rc == SQLITE_ROW)
+        return wal ? SQLITE_OK : SQLITE_BUSY;
+    return rc;
+}
+
+static pawl_status remember_file(pawli_sqlite *s)
+{
+    struct stat st;
+    if (stat(s->path, &st) != 0)
+        return pawli_fail(PAWL_ERR_STORE, "%s: vanished while it was opened: %s", s->path,
+                          strerror(errno));
+    s->device = st.st_dev;
+    s->inode = st.st_ino;
+    return PAWL_OK;
+}
+
+/* R8: a file that was replaced under us has nothing to do with the one that is open. */
+pawl_status pawli_sqlite_same_file(pawli_sqlite *s)
+{
+    struct stat st;
+    if (stat(s->path, &st) == 0 && st.st_dev == s->device && st.st_ino == s->inode)
+        return PAWL_OK;
+    return pawli_fail(PAWL_ERR_STORE, "%s: was deleted or replaced while it is in use; stop this "
+                                      "program, put the file back, and start again", s->path);
+}
+
+static pawl_status open_database(pawli_sqlite *s)
+{
+    struct stat ignored;
+    bool existing = (s->host.options->flags & PAWL_OPEN_EXISTING) != 0;
+    bool missing = stat(s->path, &ignored) != 0;
+    if (missing && existing)
+        return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: does not exist; create it with: pawl init %s", s->path,
+                          s->path);
+    int flags = SQLITE_OPEN_READWRITE | (existing ? 0 : SQLITE_OPEN_CREATE);
+    pawl_status st = pawli_sqlite_connect(s, flags, &s->db);
+    if (st == PAWL_OK && missing)
+        (void)chmod(s->path, 0600); /* V3; by path (R8), before its sidecars take the mode over */
+    return st == PAWL_OK ? remember_file(s) : st;
+}
+
+static pawl_status prepare_schema(pawli_sqlite *s)
+{
+    bool present;
+    pawl_status st = pawli_sqlite_schema_check(s->db, s->path, &present);
+    if (st != PAWL_OK)
+        return st;
+    if (!present && (s->host.options->flags & PAWL_OPEN_EXISTING) != 0)
+        return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: holds no pawl tables; create them with: pawl init %s",
+                          s->path, s->path);
+    int rc = switch_to_wal(s);
+    if (rc != SQLITE_OK)
+        return pawli_sqlite_failed(s, s->db, rc, "switch it to WAL mode");
+    return present ? PAWL_OK : pawli_sqlite_schema_create(s);
+}
+
+static pawl_status adopt_hooks(pawli_sqlite *s)
+{
+    const pawli_options *o = s->host.options;
+    (void)sqlite3_wal_hook(s->db, on_wal, s);
+    int rc = pawli_new_jobs_register(s);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_set_authorizer(s->db, on_authorize, s);
+    if (rc != SQLITE_OK)
+        return pawli_sqlite_failed(s, s->db, rc, "prepare the connection");
+    pawl_status st = o->db_open != NULL ? o->db_open(s->db, o->db_open_arg) : PAWL_OK;
+    if (st != PAWL_OK)
+        return pawli_fail(st, "%s: the application's db_open function answered %s", s->path,
+                          pawl_status_name(st));
+    return PAWL_OK;
+}
+
+pawl_status pawli_sqlite_open_writer(pawli_sqlite *s)
+{
+    s->busy_until_ns = pawli_add(pawli_steady_now_ns(),
+                                 pawli_ms_to_ns(s->host.options->store_timeout_ms));
+    pawl_status st = open_database(s);
+    if (st == PAWL_OK)
+        st = prepare_schema(s);
+    if (st == PAWL_OK)
+        st = adopt_hooks(s);
+    if (st != PAWL_OK)
+        return st;
+    int rc = pawli_sqlite_refresh(s);
+    return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "read pawl's tables");
+}
+
+/* Under the reader lock. */
+pawl_status pawli_sqlite_open_reader(pawli_sqlite *s)
+{
+    bool present;
+    struct stat ignored;
+    if (s->reader != NULL)
+        return PAWL_OK;
+    if (stat(s->path, &ignored) != 0)
+        return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: does not exist; create it with: pawl init %s", s->path,
+                          s->path);
+    pawl_status st = pawli_sqlite_connect(s, SQLITE_OPEN_READONLY, &s->reader);
+    if (st == PAWL_OK)
+        st = pawli_sqlite_schema_check(s->reader, s->path, &present);
+    if (st == PAWL_OK && !present)
+        st = pawli_fail(PAWL_ERR_NOT_FOUND, "%s: holds no pawl tables; create them with: pawl init %s",
+                        s->path, s->path);
+    if (st != PAWL_OK) {
+        (void)sqlite3_close_v2(s->reader);
+        s->reader = NULL;
+    }
+    return st;
+}
+
+void pawli_sqlite_disconnect(pawli_sqlite *s)
+{
+    pawli_statements_finalize(s);
+    (void)sqlite3_close_v2(s->reader);
+    (void)sqlite3_close_v2(s->guard);
+    (void)sqlite3_close_v2(s->db); /* last: its close checkpoints under the exclusive lock (R6) */
+    s->db = s->guard = s->reader = NULL;
+}

@@ -1,0 +1,198 @@
+/* enqueue_in.c - pawl_enqueue_in: a job stored through the application's own connection and transaction.
+ *
+ * Threads: the application's, which owns the connection; no pool is needed.
+ * Keeps:   I18 the job exists exactly if the application's transaction commits; I16, I20 as in a pool:
+ *          everything stands under one savepoint, so a failure leaves the transaction as it was. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../enqueue.h"
+#include "sqlite_store.h"
+
+#define PAYLOAD_MAX (256 << 20)
+
+typedef struct insertion {
+    sqlite3 *db;
+    const char *schema;
+    pawli_new_job job;
+    int64_t now_ms;
+    int64_t fence_base, kind, lane;
+} insertion;
+
+static pawl_status failed(const insertion *in, int rc)
+{
+    const char *remedy = (rc & 0xFF) == SQLITE_BUSY
+                             ? "; begin a transaction that enqueues with BEGIN IMMEDIATE, and set a "
+                               "busy_timeout"
+                             : "";
+    return pawli_fail(pawli_sqlite_status(rc), "pawl_enqueue_in: %s%s", sqlite3_errmsg(in->db), remedy);
+}
+
+/* Prepares with %w replaced by the schema. */
+static int prepare(const insertion *in, const char *format, sqlite3_stmt **out)
+{
+    char *sql = sqlite3_mprintf(format, in->schema);
+    if (sql == NULL)
+        return SQLITE_NOMEM;
+    int rc = sqlite3_prepare_v2(in->db, sql, -1, out, NULL);
+    sqlite3_free(sql);
+    return rc;
+}
+
+static int bind_all(sqlite3_stmt *statement, const pawli_value *values, size_t count)
+{
+    int rc = SQLITE_OK;
+    for (size_t i = 0; i < count && rc == SQLITE_OK; i++)
+        rc = pawli_bind(statement, (int)i + 1, &values[i]);
+    return rc;
+}
+
+/* Runs one statement; the first column of its first row goes to *out (or NULL). */
+static int run(const insertion *in, const char *format, const pawli_value *values, size_t count,
+               int64_t *out, bool *found)
+{
+    sqlite3_stmt *statement;
+    int rc = prepare(in, format, &statement);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = bind_all(statement, values, count);
+    if (found != NULL)
+        *found = false;
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW && out != NULL)
+        *out = sqlite3_column_int64(statement, 0);
+    if (rc == SQLITE_ROW && found != NULL)
+        *found = true;
+    int finished = sqlite3_finalize(statement);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : finished != SQLITE_OK ? finished : rc;
+}
+
+static pawl_status check_schema(insertion *in)
+{
+    int64_t version = 0, epoch = 0;
+    bool found;
+    int rc = run(in, "SELECT value FROM \"%w\".pawl_meta WHERE key = 'schema'", NULL, 0, &version, &found);
+    if ((rc & 0xFF) == SQLITE_ERROR || (rc == SQLITE_OK && !found))
+        return pawli_fail(PAWL_ERR_INVALID, "pawl_enqueue_in: \"%s\" holds no pawl tables; open a pool on "
+                                            "the file once, or run: pawl init FILE", in->schema);
+    if (rc != SQLITE_OK)
+        return failed(in, rc);
+    if (version > PAWLI_SCHEMA_VERSION)
+        return pawli_fail(PAWL_ERR_VERSION, "pawl_enqueue_in: \"%s\" was written by a newer pawl; upgrade "
+                                            "this program", in->schema);
+    rc = run(in, "SELECT value FROM \"%w\".pawl_meta WHERE key = 'epoch'", NULL, 0, &epoch, &found);
+    in->fence_base = epoch << PAWLI_FENCE_EPOCH_SHIFT;
+    return rc == SQLITE_OK ? PAWL_OK : failed(in, rc);
+}
+
+static int find_lane(insertion *in)
+{
+    const pawli_value kind = T(in->job.kind);
+    int rc = run(in, "INSERT INTO \"%w\".pawl_kind (name) VALUES (?1) ON CONFLICT DO NOTHING", &kind, 1,
+                 NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = run(in, "SELECT id FROM \"%w\".pawl_kind WHERE name = ?1", &kind, 1, &in->kind, NULL);
+    const pawli_value lane[] = { T(in->job.queue), I(in->kind) };
+    if (rc == SQLITE_OK)
+        rc = run(in, "INSERT INTO \"%w\".pawl_lane (queue, kind) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+                 lane, 2, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = run(in, "SELECT id FROM \"%w\".pawl_lane WHERE queue = ?1 AND kind = ?2", lane, 2, &in->lane,
+                 NULL);
+    return rc;
+}
+
+static int find_key(insertion *in)
+{
+    if (in->job.key == NULL)
+        return SQLITE_OK;
+    const pawli_value key[] = { I(in->kind), B(in->job.key, in->job.key_bytes) };
+    return run(in, "SELECT id FROM \"%w\".pawl_job WHERE kind = ?1 AND idempotency_key = ?2", key, 2,
+               &in->job.id, &in->job.exists);
+}
+
+static int insert(insertion *in)
+{
+    const pawli_new_job *job = &in->job;
+    bool later = job->available_at_ms > in->now_ms;
+    const pawli_value row[] = { I(in->lane),
+                                I(in->kind),
+                                I(later ? PAWLI_DB_LATER : PAWLI_DB_READY),
+                                I(job->priority),
+                                I(job->max_attempts),
+                                I(in->fence_base),
+                                I(job->timeout_ms),
+                                I(later ? job->available_at_ms : in->now_ms),
+                                I(in->now_ms),
+                                B(job->key, job->key_bytes),
+                                B(job->payload, job->payload_bytes) };
+    int rc = run(in,
+                 "INSERT INTO \"%w\".pawl_job (lane, kind, status, priority, attempts, max_attempts,"
+                 " cancel, bystander, holder, fence, timeout_ms, available_at, created_at, updated_at,"
+                 " claimed_at, lease_until, lease_boot, idempotency_key, payload)"
+                 " VALUES (?1, ?2, ?3, ?4, 0, ?5, 0, 0, 0, ?6, ?7, ?8, ?9, ?9, ?9, ?9, ?9, ?10, ?11)",
+                 row, sizeof row / sizeof row[0], NULL, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    in->job.id = sqlite3_last_insert_rowid(in->db);
+    const pawli_value counts[] = { I(in->lane), I(!later), I(later) };
+    return run(in,
+               "UPDATE \"%w\".pawl_lane SET ready = ready + ?2, later = later + ?3,"
+               " enqueued = enqueued + 1 WHERE id = ?1",
+               counts, 3, NULL, NULL);
+}
+
+static pawl_status store(insertion *in)
+{
+    pawl_status st = check_schema(in);
+    if (st != PAWL_OK)
+        return st;
+    int rc = find_lane(in);
+    if (rc == SQLITE_OK)
+        rc = find_key(in);
+    if (rc == SQLITE_OK && !in->job.exists)
+        rc = insert(in);
+    if (rc != SQLITE_OK)
+        return failed(in, rc);
+    return in->job.exists ? PAWL_EXISTS : PAWL_OK;
+}
+
+/* Inside the application's transaction a savepoint; without one a transaction of its own (R1). */
+static pawl_status store_whole(insertion *in)
+{
+    bool own = sqlite3_get_autocommit(in->db) != 0;
+    int rc = sqlite3_exec(in->db, own ? "BEGIN IMMEDIATE" : "SAVEPOINT pawl_enqueue_in", NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return failed(in, rc);
+    pawl_status st = store(in);
+    if (st >= 0) {
+        rc = sqlite3_exec(in->db, own ? "COMMIT" : "RELEASE pawl_enqueue_in", NULL, NULL, NULL);
+        if (rc != SQLITE_OK)
+            st = failed(in, rc);
+    }
+    if (st < 0 && !sqlite3_get_autocommit(in->db)) /* R4: SQLite may have rolled back by itself */
+        (void)sqlite3_exec(in->db, own ? "ROLLBACK"
+                                       : "ROLLBACK TO pawl_enqueue_in; RELEASE pawl_enqueue_in",
+                           NULL, NULL, NULL);
+    return st;
+}
+
+pawl_status pawl_enqueue_in(sqlite3 *db, const char *schema, const pawl_job_spec *spec, int64_t *id_out)
+{
+    pawli_clock clock;
+    if (db == NULL)
+        return pawli_fail(PAWL_ERR_INVALID, "pawl_enqueue_in: db is NULL");
+    pawli_clock_init(&clock, false);
+    insertion in = { .db = db, .schema = schema != NULL ? schema : "main",
+                     .now_ms = pawli_clock_wall_ms(&clock) };
+    const pawli_spec_bounds bounds = { PAYLOAD_MAX, PAWLI_MAX_ATTEMPTS_DEFAULT, in.now_ms };
+    pawl_status st = pawli_spec_read(spec, &bounds, &in.job);
+    if (st != PAWL_OK)
+        return st;
+    st = store_whole(&in);
+    if (st >= 0 && id_out != NULL)
+        *id_out = in.job.id;
+    return st;
+}

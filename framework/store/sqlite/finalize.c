@@ -1,0 +1,247 @@
+/* finalize.c - ends claims: success with its effects, and every other ending.
+ * Threads: the writer's role, inside its transaction.
+ * Keeps:   I6 only where status = running and the fence matches, checked in the write itself;
+ *          I7 one ending; I9 attempts; I19 effects exactly with the success. */
+#include <stdio.h>
+
+#include "sqlite_store.h"
+
+#define BYSTANDER_MAX 10
+#define SLOW_EFFECT_NS (50 * PAWLI_NS_PER_MS)
+
+static const char *outcome_name(pawl_outcome outcome)
+{
+    switch (outcome) {
+    case PAWL_SUCCEEDED: return "succeeded";
+    case PAWL_FAILED: return "failed";
+    case PAWL_CANCELLED: return "cancelled";
+    case PAWL_SNOOZED: return "snoozed";
+    case PAWL_RELEASED: return "released";
+    case PAWL_RETRY:
+    case PAWL_UNKNOWN:
+    case PAWL_DETACHED:
+    default: return "retry";
+    }
+}
+
+/* ------------------------------------------------------------- endings without success */
+
+/* The row of a claim, as far as an ending must look at it. */
+typedef struct held_row {
+    int64_t attempts, max_attempts, bystander, holder, claimed_at;
+    bool cancel;
+} held_row;
+
+static int read_held(pawli_sqlite *s, int64_t job, uint64_t fence, held_row *out, bool *held)
+{
+    int rc;
+    *held = false;
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_HELD, &rc, I(job), I(fence));
+    if (row == NULL)
+        return rc;
+    rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW) {
+        *held = true;
+        *out = (held_row){ .attempts = sqlite3_column_int64(row, 0),
+                           .max_attempts = sqlite3_column_int64(row, 1),
+                           .cancel = sqlite3_column_int(row, 2) != 0,
+                           .bystander = sqlite3_column_int64(row, 3),
+                           .holder = sqlite3_column_int64(row, 4),
+                           .claimed_at = sqlite3_column_int64(row, 5) };
+    }
+    return pawli_done(row, rc);
+}
+
+static int add_attempt(pawli_sqlite *s, const pawli_aftermath *a, const held_row *row, bool charged)
+{
+    return pawli_run(s, PAWLI_SQL_ATTEMPT_ADD, I(a->job), I(a->fence), I(row->attempts),
+                     T(a->outcome), I(charged), I(row->holder), I(row->claimed_at),
+                     I(s->batch->now_ms), TN(a->error, a->error_bytes));
+}
+
+static pawl_state next_state(const pawli_aftermath *a, const held_row *row, int64_t attempts)
+{
+    if (row->cancel)
+        return PAWL_STATE_CANCELLED; /* every end but success */
+    if (a->to == PAWL_STATE_PENDING && attempts >= row->max_attempts)
+        return PAWL_STATE_FAILED;
+    return a->to;
+}
+
+static void note_due(pawli_sqlite *s, int status, int64_t available_at_ms)
+{
+    if (status == PAWLI_DB_LATER && available_at_ms < s->next_due_ms)
+        s->next_due_ms = available_at_ms;
+}
+
+/* Writes the end of a claim that did not succeed. SQLITE_NOTFOUND: the claim is not held any more.
+ * On SQLITE_OK *settled is what the job has become. */
+static int write_aftermath(pawli_sqlite *s, const pawli_aftermath *a, pawl_state *settled)
+{
+    held_row row;
+    bool held;
+    int rc = read_held(s, a->job, a->fence, &row, &held);
+    if (rc != SQLITE_OK)
+        return rc;
+    if (!held)
+        return SQLITE_NOTFOUND;
+    bool charged = a->charged || (a->bystander && row.bystander >= BYSTANDER_MAX);
+    int64_t attempts = charged || row.attempts == 0 ? row.attempts : row.attempts - 1;
+    *settled = next_state(a, &row, attempts);
+    int64_t now = s->batch->now_ms;
+    int64_t due = *settled == PAWL_STATE_PENDING && a->available_at_ms > now ? a->available_at_ms : now;
+    int status = pawli_db_status(*settled, due <= now);
+    rc = pawli_run(s, PAWLI_SQL_AFTERMATH, I(a->job), I(a->fence), I(status), I(due), I(now),
+                   I(attempts), I(row.bystander + (a->bystander && !charged)),
+                   TN(a->error, a->error_bytes));
+    if (rc == SQLITE_OK)
+        rc = add_attempt(s, a, &row, charged);
+    if (rc != SQLITE_OK)
+        return rc;
+    pawli_lane_move(s, a->lane, PAWLI_DB_RUNNING, status);
+    if (a->error != NULL)
+        pawli_lane_error(s, a->lane, a->error, a->error_bytes);
+    note_due(s, status, due);
+    return SQLITE_OK;
+}
+
+int pawli_aftermath_write(pawli_sqlite *s, const pawli_aftermath *after)
+{
+    pawl_state settled;
+    return write_aftermath(s, after, &settled);
+}
+
+static int end_without_success(pawli_sqlite *s, pawli_ending *e, const pawli_verdict *verdict)
+{
+    const pawli_aftermath after = {
+        .job = e->claim->job,
+        .fence = e->claim->fence,
+        .lane = e->claim->lane,
+        .to = verdict->to,
+        .available_at_ms = pawli_add(s->batch->now_ms, verdict->delay_ms) < PAWLI_TIME_MAX_MS
+                               ? s->batch->now_ms + verdict->delay_ms
+                               : PAWLI_TIME_MAX_MS,
+        .charged = verdict->charged,
+        .outcome = outcome_name(verdict->outcome),
+        .error = e->error,
+        .error_bytes = e->error_bytes,
+    };
+    int rc = write_aftermath(s, &after, &e->settled);
+    e->status = rc == SQLITE_NOTFOUND ? PAWL_ERR_LEASE_LOST : PAWL_OK;
+    return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
+}
+
+/* ------------------------------------------------------------------------------ effects */
+
+/* What the application left half done. None of ours is under way here. */
+static void reset_open_statements(sqlite3 *db)
+{
+    sqlite3_stmt *open = NULL;
+    while ((open = sqlite3_next_stmt(db, open)) != NULL)
+        if (sqlite3_stmt_busy(open))
+            (void)sqlite3_reset(open);
+}
+
+static pawl_status call_effect(pawli_sqlite *s, pawl_job *job, const pawli_effect *effect)
+{
+    int64_t began = pawli_steady_now_ns();
+    pawli_role before = pawli_role_set(PAWLI_ROLE_APPLY);
+    s->in_user_code = true;
+    pawl_status st = effect->fn(s->db, job, effect->arg);
+    s->in_user_code = false;
+    (void)pawli_role_set(before);
+    reset_open_statements(s->db);
+    int64_t took = pawli_steady_now_ns() - began;
+    if (took > SLOW_EFFECT_NS)
+        pawli_log_line(s->host.log, PAWL_LOG_WARNING,
+                       "an on_success function of kind \"%s\" took %lld ms; every write of the pool "
+                       "waited for it",
+                       pawl_job_kind(job), (long long)(took / PAWLI_NS_PER_MS));
+    return st;
+}
+
+/* SQLITE_OK and *failed, or the database's own trouble, which is not the job's fault. */
+static int run_functions(pawli_sqlite *s, const pawli_ending *e, pawl_status *failed)
+{
+    *failed = PAWL_OK;
+    for (const pawli_effect *effect = e->effects; effect != NULL; effect = effect->next) {
+        if (effect->fn == NULL)
+            continue;
+        *failed = call_effect(s, e->job, effect);
+        int rc = sqlite3_errcode(s->db);
+        if (sqlite3_get_autocommit(s->db))
+            return pawli_sqlite_is_environment(rc) ? rc : SQLITE_ABORT; /* R4: all is undone */
+        if (*failed != PAWL_OK)
+            return pawli_sqlite_is_environment(rc) ? rc : SQLITE_OK;
+    }
+    return SQLITE_OK;
+}
+
+static int insert_followers(pawli_sqlite *s, const pawli_ending *e)
+{
+    int rc = SQLITE_OK;
+    for (const pawli_effect *effect = e->effects; effect != NULL && rc == SQLITE_OK;
+         effect = effect->next)
+        if (effect->then != NULL)
+            rc = pawli_enqueue_one(s, effect->then);
+    return rc;
+}
+
+static int write_success(pawli_sqlite *s, pawli_ending *e)
+{
+    int rc = pawli_run(s, PAWLI_SQL_SUCCEED, I(e->claim->job), I(e->claim->fence),
+                       I(s->batch->now_ms));
+    if (rc != SQLITE_OK)
+        return rc;
+    bool held = sqlite3_changes(s->db) == 1; /* I6 */
+    e->status = held ? PAWL_OK : PAWL_ERR_LEASE_LOST;
+    e->settled = PAWL_STATE_SUCCEEDED;
+    return SQLITE_OK;
+}
+
+static int fail_effect(pawli_sqlite *s, pawli_ending *e, pawl_status failed)
+{
+    char text[128];
+    int length = snprintf(text, sizeof text, "an on_success function answered %s",
+                          pawl_status_name(failed));
+    const char *own = e->error; /* the function may have called pawl_job_error() */
+    size_t own_bytes = e->error_bytes;
+    if (own == NULL) {
+        e->error = text;
+        e->error_bytes = (size_t)length;
+    }
+    int rc = end_without_success(s, e, &e->fallback);
+    e->error = own;
+    e->error_bytes = own_bytes;
+    return rc;
+}
+
+static int succeed_with_effects(pawli_sqlite *s, pawli_ending *e)
+{
+    pawl_status failed = PAWL_OK;
+    int rc = pawli_run_plain(s, PAWLI_SQL_EFFECT_BEGIN);
+    if (rc == SQLITE_OK)
+        rc = write_success(s, e);
+    if (rc == SQLITE_OK && e->status == PAWL_OK)
+        rc = run_functions(s, e, &failed);
+    if (rc == SQLITE_OK && e->status == PAWL_OK && failed == PAWL_OK)
+        rc = insert_followers(s, e);
+    if (rc != SQLITE_OK)
+        return rc;
+    if (failed == PAWL_OK)
+        return pawli_run_plain(s, PAWLI_SQL_EFFECT_RELEASE);
+    rc = pawli_run_plain(s, PAWLI_SQL_EFFECT_ROLLBACK);
+    if (rc == SQLITE_OK)
+        rc = pawli_run_plain(s, PAWLI_SQL_EFFECT_RELEASE);
+    return rc == SQLITE_OK ? fail_effect(s, e, failed) : rc;
+}
+
+int pawli_finalize_apply(pawli_sqlite *s, pawli_ending *e)
+{
+    if (e->verdict.to != PAWL_STATE_SUCCEEDED)
+        return end_without_success(s, e, &e->verdict);
+    int rc = e->effects != NULL ? succeed_with_effects(s, e) : write_success(s, e);
+    if (rc == SQLITE_OK && e->status == PAWL_OK && e->settled == PAWL_STATE_SUCCEEDED)
+        pawli_lane_move(s, e->claim->lane, PAWLI_DB_RUNNING, PAWLI_DB_SUCCEEDED);
+    return rc;
+}

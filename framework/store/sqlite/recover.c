@@ -1,0 +1,58 @@
+/* recover.c - brings the store into a known state after a commit failed (R5).
+ *
+ * The frames of the failed commit may stand in the log, or only in the page cache; a repeated fsync
+ * would lie about them. So everything that was committed before is moved into the database, under the
+ * guard, and then one flushed commit starts the log anew: what stood in it is void.
+ * Threads: the writer's role.
+ * Keeps:   R5 nothing is acknowledged that stands behind frames which may not be on the disk. */
+#include "sqlite_store.h"
+
+/* A flushed commit that changes a byte, which starts the log anew since all of it has been moved. */
+static int commit_a_byte(pawli_sqlite *s)
+{
+    int64_t restarts;
+    bool found;
+    int rc = pawli_run_plain(s, PAWLI_SQL_BEGIN);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(T("restarts")), &restarts, &found);
+    if (rc == SQLITE_OK && !found)
+        rc = SQLITE_CORRUPT;
+    if (rc == SQLITE_OK)
+        rc = pawli_run(s, PAWLI_SQL_META_WRITE, T("restarts"), I(restarts + 1));
+    if (rc == SQLITE_OK)
+        rc = pawli_run_plain(s, PAWLI_SQL_COMMIT);
+    if (!sqlite3_get_autocommit(s->db))
+        (void)pawli_run_plain(s, PAWLI_SQL_ROLLBACK);
+    return rc;
+}
+
+static int restart_log(pawli_sqlite *s)
+{
+    bool complete;
+    int rc = pawli_checkpoint_guarded(s, &complete);
+    if (rc != SQLITE_OK)
+        return rc;
+    if (!complete)
+        return SQLITE_BUSY; /* a reader pins the log; it will go */
+    s->busy_until_ns = 0;
+    rc = commit_a_byte(s);
+    /* Did it start anew? The log then holds that commit alone. */
+    return rc == SQLITE_OK && s->wal_frames > 8 ? SQLITE_BUSY : rc;
+}
+
+pawl_status pawli_sqlite_recover(pawli_store *store)
+{
+    pawli_sqlite *s = pawli_sqlite_of(store);
+    PAWLI_ASSERT_ROLE(PAWLI_ROLE_WRITER);
+    if (!s->down)
+        return PAWL_OK;
+    if (!sqlite3_get_autocommit(s->db))
+        (void)pawli_run_plain(s, PAWLI_SQL_ROLLBACK);
+    int rc = restart_log(s);
+    if (rc != SQLITE_OK)
+        return pawli_sqlite_failed(s, s->db, rc, "recover after a failed commit");
+    s->down = false;
+    s->stale = true;
+    return PAWL_OK;
+}

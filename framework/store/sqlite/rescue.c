@@ -1,0 +1,101 @@
+/* rescue.c - takes back claims whose holder is dead, or whose lease ran out.
+ * Threads: the writer's role, inside its transaction: what is taken is looked at again in it.
+ * Keeps:   I9 a crash is charged to the jobs that were running; I11 rescue happens; I12 never early;
+ *          I23 a slice at a time, and what cannot be rescued does not stop the rest. */
+#include <string.h>
+
+#include "sqlite_store.h"
+
+typedef struct claim_row {
+    int64_t job, lane;
+    uint64_t fence;
+} claim_row;
+
+static int read_claims(sqlite3_stmt *row, claim_row *claims, size_t *count)
+{
+    int rc;
+    *count = 0;
+    while ((rc = sqlite3_step(row)) == SQLITE_ROW)
+        claims[(*count)++] = (claim_row){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 2),
+                                          (uint64_t)sqlite3_column_int64(row, 1) };
+    return pawli_done(row, rc);
+}
+
+static int64_t attempt_of(pawli_sqlite *s, const claim_row *claim, int *rc)
+{
+    int64_t attempts = 1;
+    bool found;
+    *rc = pawli_read_integer(s, PAWLI_SQL_HELD, PAWLI_VALUES(I(claim->job), I(claim->fence)),
+                             &attempts, &found);
+    return attempts;
+}
+
+static int take_back(pawli_sqlite *s, const claim_row *claim, bool charged, const char *why)
+{
+    int rc;
+    pawli_lane *lane = pawli_lane_by_id(s, claim->lane);
+    int64_t attempts = attempt_of(s, claim, &rc);
+    if (rc != SQLITE_OK || lane == NULL)
+        return rc;
+    int64_t wait = charged ? s->host.backoff(s->host.arg, lane->kind, (uint32_t)attempts) : 0;
+    const pawli_aftermath after = {
+        .job = claim->job,
+        .fence = claim->fence,
+        .lane = lane,
+        .to = PAWL_STATE_PENDING,
+        .available_at_ms = pawli_add(s->batch->now_ms, wait),
+        .charged = charged,
+        .outcome = "rescued",
+        .error = charged ? why : NULL, /* what did not start has no error of its own */
+        .error_bytes = charged ? strlen(why) : 0,
+    };
+    rc = pawli_aftermath_write(s, &after);
+    if (rc == SQLITE_OK)
+        s->batch->rescued++;
+    return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
+}
+
+static bool was_started(const pawli_rescue *rescue, uint64_t fence)
+{
+    for (size_t i = 0; i < rescue->started_count; i++)
+        if (rescue->started[i] == fence)
+            return true;
+    return false;
+}
+
+int pawli_rescue_apply(pawli_sqlite *s, pawli_rescue *rescue)
+{
+    claim_row claims[PAWLI_SLICE];
+    size_t count;
+    int rc;
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CLAIMS_OF, &rc, I(rescue->holder), I(PAWLI_SLICE));
+    if (row == NULL)
+        return rc;
+    rc = read_claims(row, claims, &count);
+    for (size_t i = 0; rc == SQLITE_OK && i < count; i++)
+        rc = take_back(s, &claims[i], was_started(rescue, claims[i].fence), "its process died");
+    if (rc == SQLITE_OK && count < PAWLI_SLICE)
+        rc = pawli_run(s, PAWLI_SQL_HOLDER_LEFT, I(rescue->holder), I(s->batch->now_ms));
+    else
+        s->more = true;
+    rescue->status = PAWL_OK;
+    return rc;
+}
+
+int pawli_rescue_sweep(pawli_sqlite *s)
+{
+    claim_row claims[PAWLI_SLICE];
+    size_t count;
+    int rc;
+    int64_t boot = s->batch->boot_ms;
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CLAIMS_EXPIRED, &rc, I(s->holder), I(boot),
+                                    I(boot + PAWLI_LEASE_MAX_MS), I(PAWLI_SLICE));
+    if (row == NULL)
+        return rc;
+    rc = read_claims(row, claims, &count);
+    for (size_t i = 0; rc == SQLITE_OK && i < count; i++)
+        rc = take_back(s, &claims[i], true, "its lease ran out");
+    if (count == PAWLI_SLICE)
+        s->more = true;
+    return rc;
+}

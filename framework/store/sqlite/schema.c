@@ -1,0 +1,190 @@
+/* schema.c - pawl's tables in the application's file: created once, however many open at a time.
+ *
+ * Threads: the writer's role at open; any thread for the check.
+ * Keeps:   R9 foreign objects under our names are refused; user_version and application_id are the
+ *          application's; R11 STRICT tables, CHECKs, ids never reused. */
+#include <string.h>
+
+#include "sqlite_store.h"
+
+#define TIME_CHECK(column) " CHECK (" column " BETWEEN 0 AND 253402300799999)"
+#define NAME_CHECK(column) " CHECK (length(CAST(" column " AS BLOB)) BETWEEN 1 AND 255)"
+#define TIME_TEXT(column) "strftime('%Y-%m-%d %H:%M:%f', " column " / 1000.0, 'unixepoch')"
+#define EVER_CLAIMED "(j.fence & 1099511627775) <> 0"
+
+static const char tables[] =
+    "CREATE TABLE pawl_meta ("
+    " key TEXT PRIMARY KEY NOT NULL,"
+    " value INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE pawl_kind ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " name TEXT NOT NULL UNIQUE" NAME_CHECK("name") ") STRICT;"
+
+    "CREATE TABLE pawl_lane ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " queue TEXT NOT NULL" NAME_CHECK("queue") ","
+    " kind INTEGER NOT NULL REFERENCES pawl_kind (id),"
+    " ready INTEGER NOT NULL DEFAULT 0 CHECK (ready >= 0),"
+    " later INTEGER NOT NULL DEFAULT 0 CHECK (later >= 0),"
+    " running INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),"
+    " succeeded INTEGER NOT NULL DEFAULT 0 CHECK (succeeded >= 0),"
+    " failed INTEGER NOT NULL DEFAULT 0 CHECK (failed >= 0),"
+    " cancelled INTEGER NOT NULL DEFAULT 0 CHECK (cancelled >= 0),"
+    " blocked INTEGER NOT NULL DEFAULT 0 CHECK (blocked >= 0),"
+    " enqueued INTEGER NOT NULL DEFAULT 0 CHECK (enqueued >= 0),"
+    " pruned INTEGER NOT NULL DEFAULT 0 CHECK (pruned >= 0),"
+    " last_error TEXT,"
+    " last_error_at INTEGER,"
+    " UNIQUE (queue, kind)) STRICT;"
+
+    "CREATE TABLE pawl_paused ("
+    " queue TEXT PRIMARY KEY NOT NULL" NAME_CHECK("queue") ","
+    " paused_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE pawl_holder ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " name TEXT NOT NULL,"
+    " side TEXT NOT NULL,"
+    " pid INTEGER NOT NULL,"
+    " started INTEGER NOT NULL,"
+    " boot TEXT NOT NULL,"
+    " pid_space INTEGER NOT NULL,"
+    " joined_at INTEGER NOT NULL,"
+    " left_at INTEGER,"
+    " cancels INTEGER NOT NULL DEFAULT 0) STRICT;"
+
+    /* The payload stands last: what is rewritten often does not lie behind it. */
+    "CREATE TABLE pawl_job ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " lane INTEGER NOT NULL,"
+    " kind INTEGER NOT NULL,"
+    " status INTEGER NOT NULL CHECK (status BETWEEN 2 AND 8),"
+    " priority INTEGER NOT NULL CHECK (priority BETWEEN -2147483648 AND 2147483647),"
+    " attempts INTEGER NOT NULL,"
+    " max_attempts INTEGER NOT NULL CHECK (max_attempts BETWEEN 1 AND 4294967295),"
+    " cancel INTEGER NOT NULL CHECK (cancel IN (0, 1)),"
+    " bystander INTEGER NOT NULL CHECK (bystander >= 0),"
+    " holder INTEGER NOT NULL,"
+    " fence INTEGER NOT NULL CHECK (fence >= 0),"
+    " timeout_ms INTEGER NOT NULL CHECK (timeout_ms >= -1),"
+    " available_at INTEGER NOT NULL" TIME_CHECK("available_at") ","
+    " created_at INTEGER NOT NULL" TIME_CHECK("created_at") ","
+    " updated_at INTEGER NOT NULL" TIME_CHECK("updated_at") ","
+    " claimed_at INTEGER NOT NULL" TIME_CHECK("claimed_at") ","
+    " lease_until INTEGER NOT NULL,"
+    " lease_boot INTEGER NOT NULL,"
+    " idempotency_key BLOB CHECK (length(idempotency_key) BETWEEN 1 AND 255),"
+    " last_error TEXT,"
+    " payload ANY,"
+    " CHECK (attempts BETWEEN 0 AND max_attempts)) STRICT;"
+    "CREATE INDEX pawl_job_ready ON pawl_job (lane, priority DESC, id) WHERE status = 2;"
+    "CREATE INDEX pawl_job_later ON pawl_job (available_at) WHERE status = 8;"
+    "CREATE INDEX pawl_job_running ON pawl_job (holder) WHERE status = 3;"
+    "CREATE UNIQUE INDEX pawl_job_key ON pawl_job (kind, idempotency_key)"
+    " WHERE idempotency_key IS NOT NULL;"
+
+    "CREATE TABLE pawl_attempts ("
+    " job INTEGER NOT NULL,"
+    " fence INTEGER NOT NULL,"
+    " attempt INTEGER NOT NULL,"
+    " outcome TEXT NOT NULL,"
+    " charged INTEGER NOT NULL,"
+    " holder INTEGER NOT NULL,"
+    " claimed_at INTEGER NOT NULL,"
+    " ended_at INTEGER NOT NULL,"
+    " error TEXT,"
+    " PRIMARY KEY (job, fence)) STRICT, WITHOUT ROWID;"
+
+    "INSERT INTO pawl_meta (key, value) VALUES ('schema', 1), ('epoch', 1), ('fence', 0),"
+    " ('restarts', 0);";
+
+static const char views[] =
+    "CREATE VIEW pawl_jobs AS SELECT j.id AS id, l.queue AS queue, k.name AS kind,"
+    " j.payload AS payload,"
+    " CASE j.status WHEN 2 THEN 'pending' WHEN 8 THEN 'pending' WHEN 3 THEN 'running'"
+    " WHEN 4 THEN 'succeeded' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled'"
+    " WHEN 7 THEN 'blocked' END AS status,"
+    " j.priority AS priority,"
+    " " TIME_TEXT("j.available_at") " AS available_at,"
+    " CASE WHEN " EVER_CLAIMED " THEN " TIME_TEXT("j.claimed_at") " END AS claimed_at,"
+    " CASE WHEN " EVER_CLAIMED " THEN (SELECT h.name FROM pawl_holder h WHERE h.id = j.holder)"
+    " END AS claimed_by,"
+    " CASE WHEN j.status = 3 THEN " TIME_TEXT("j.lease_until") " END AS lease_until,"
+    " j.attempts AS attempts, j.max_attempts AS max_attempts, j.last_error AS last_error,"
+    " j.idempotency_key AS idempotency_key,"
+    " " TIME_TEXT("j.created_at") " AS created_at,"
+    " " TIME_TEXT("j.updated_at") " AS updated_at,"
+    " CASE WHEN j.status IN (4, 5, 6) THEN " TIME_TEXT("j.updated_at") " END AS finished_at"
+    " FROM pawl_job j JOIN pawl_lane l ON l.id = j.lane JOIN pawl_kind k ON k.id = j.kind;";
+
+static int read_number(sqlite3 *db, const char *sql, int64_t *out, bool *found)
+{
+    sqlite3_stmt *row;
+    *found = false;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &row, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW) {
+        *found = true;
+        *out = sqlite3_column_int64(row, 0);
+    }
+    (void)sqlite3_finalize(row);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Tells whether pawl's tables are there, in a version that this library can use. */
+pawl_status pawli_sqlite_schema_check(sqlite3 *db, const char *path, bool *present)
+{
+    int64_t objects = 0, version = 0;
+    bool found, has_meta = false;
+    *present = false;
+    int rc = read_number(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'pawl\\_%' ESCAPE '\\'",
+                         &objects, &found);
+    if (rc == SQLITE_OK && objects > 0)
+        has_meta = read_number(db, "SELECT value FROM pawl_meta WHERE key = 'schema'", &version, &found)
+                       == SQLITE_OK && found;
+    if (rc != SQLITE_OK)
+        return pawli_fail(pawli_sqlite_status(rc), "%s: cannot read the schema: %s", path,
+                          sqlite3_errmsg(db));
+    if (objects == 0)
+        return PAWL_OK;
+    if (!has_meta)
+        return pawli_fail(PAWL_ERR_INVALID, "%s: has objects named pawl_… that are not pawl's; rename "
+                                            "them, or use another file", path);
+    if (version > PAWLI_SCHEMA_VERSION)
+        return pawli_fail(PAWL_ERR_VERSION, "%s: was written by a newer pawl (schema %lld; this is pawl "
+                                            "%s with schema %d); upgrade this program", path,
+                          (long long)version, PAWL_VERSION, PAWLI_SCHEMA_VERSION);
+    *present = true;
+    return PAWL_OK;
+}
+
+static pawl_status create_in_transaction(pawli_sqlite *s)
+{
+    bool present; /* another process may have been first */
+    pawl_status st = pawli_sqlite_schema_check(s->db, s->path, &present);
+    if (st != PAWL_OK || present)
+        return st;
+    int rc = sqlite3_exec(s->db, tables, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(s->db, views, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "create pawl's tables");
+}
+
+pawl_status pawli_sqlite_schema_create(pawli_sqlite *s)
+{
+    int rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL); /* R1 */
+    if (rc != SQLITE_OK)
+        return pawli_sqlite_failed(s, s->db, rc, "create pawl's tables");
+    pawl_status st = create_in_transaction(s);
+    if (st == PAWL_OK) {
+        rc = sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+        if (rc != SQLITE_OK)
+            st = pawli_sqlite_failed(s, s->db, rc, "create pawl's tables");
+    }
+    if (!sqlite3_get_autocommit(s->db))
+        (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return st;
+}

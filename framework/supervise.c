@@ -1,0 +1,286 @@
+/* supervise.c - what the clock has to say: leases to extend, handlers that are stuck, claims that did not
+ * start, and other pools that died.
+ * Threads: the writer's role.
+ * Keeps:   I11 rescue happens, I12 never early; the leases of what runs here are renewed every third. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pool.h"
+
+#define UNSTARTED_MAX_NS (100 * PAWLI_NS_PER_MS) /* then a claim is given back uncharged */
+#define DETACHED_MAX_MS INT64_C(3600000)         /* without a timeout */
+#define SURVEY_EVERY_NS (1000 * PAWLI_NS_PER_MS)
+
+/* ---------------------------------------------------------------------- the jobs in hand */
+
+void pawli_in_hand_add(pawl_pool *pool, pawl_job *job)
+{
+    pawli_writer *w = &pool->writer;
+    job->before = NULL;
+    job->after = w->in_hand;
+    if (job->after != NULL)
+        job->after->before = job;
+    w->in_hand = job;
+    w->in_hand_count++;
+    atomic_store_explicit(&w->in_hand_now, (uint32_t)w->in_hand_count, memory_order_relaxed);
+    job->claim.service->in_flight++;
+    int64_t first = job->claimed_ns + (pool->options.lease_ms * PAWLI_NS_PER_MS / 3 < UNSTARTED_MAX_NS
+                                           ? pool->options.lease_ms * PAWLI_NS_PER_MS / 3
+                                           : UNSTARTED_MAX_NS);
+    if (first < w->next_supervise_ns)
+        w->next_supervise_ns = first;
+}
+
+static void unlink_from(pawl_job **list, pawl_job *job)
+{
+    if (job->before != NULL)
+        job->before->after = job->after;
+    else
+        *list = job->after;
+    if (job->after != NULL)
+        job->after->before = job->before;
+    job->before = job->after = NULL;
+}
+
+static void leave_hand(pawl_pool *pool, pawl_job *job)
+{
+    pawli_writer *w = &pool->writer;
+    unlink_from(&w->in_hand, job);
+    w->in_hand_count--;
+    atomic_store_explicit(&w->in_hand_now, (uint32_t)w->in_hand_count, memory_order_relaxed);
+    job->claim.service->in_flight--;
+    job->in_hand = false;
+}
+
+void pawli_in_hand_remove(pawl_pool *pool, pawl_job *job)
+{
+    if (job->in_hand) {
+        leave_hand(pool, job);
+        return;
+    }
+    unlink_from(&pool->writer.lost, job);
+    (void)atomic_fetch_sub(&pool->writer.stuck, 1);
+}
+
+/* The application holds the handle of a detached job: from here on it is its to free. */
+static void abandon_if_detached(pawl_pool *pool, pawl_job *job)
+{
+    if (atomic_load(&job->phase) != PAWLI_PHASE_DETACHED)
+        return;
+    bool held_slot = job->holds_slot;
+    uint32_t slot = job->detached_slot;
+    pawli_in_hand_remove(pool, job);
+    job->names = pawli_names_hold(pool->names);
+    int detached = PAWLI_PHASE_DETACHED;
+    if (atomic_compare_exchange_strong(&job->phase, &detached, PAWLI_PHASE_ABANDONED)) {
+        if (held_slot)
+            pawli_presence_let_go(&pool->presence, slot);
+        (void)atomic_fetch_sub(&pool->dispatch.detached, 1);
+        return;
+    }
+    pawli_names_release(job->names); /* finished just now: its command is on the way */
+    job->names = NULL;
+    job->after = pool->writer.lost;
+    if (job->after != NULL)
+        job->after->before = job;
+    pool->writer.lost = job;
+    (void)atomic_fetch_add(&pool->writer.stuck, 1);
+}
+
+void pawli_claim_lost(pawl_pool *pool, pawl_job *job)
+{
+    pawli_writer *w = &pool->writer;
+    leave_hand(pool, job);
+    atomic_store(&job->lost, true);
+    job->after = w->lost;
+    if (job->after != NULL)
+        job->after->before = job;
+    w->lost = job;
+    (void)atomic_fetch_add(&w->stuck, 1);
+    abandon_if_detached(pool, job);
+}
+
+/* --------------------------------------------------------------------- claims that wait */
+
+static void give_back(pawl_pool *pool, pawl_job *job)
+{
+    pawli_job_give_back(job);
+    job->ending_queued = true;
+    pawli_queue_push(&pool->writer.endings, &job->finalize);
+}
+
+static int64_t give_back_unstarted(pawl_pool *pool, int64_t now_ns)
+{
+    bool all = atomic_load(&pool->stopping);
+    pawl_job *job;
+    while ((job = pawli_dispatch_take_back(&pool->dispatch, all ? INT64_MAX : now_ns - UNSTARTED_MAX_NS))
+           != NULL)
+        give_back(pool, job);
+    return atomic_load(&pool->dispatch.length) > 0 ? now_ns + UNSTARTED_MAX_NS / 2 : PAWLI_NEVER;
+}
+
+/* ---------------------------------------------------------------------- claims that run */
+
+/* How long the job may run before its claim is not extended any more; 0: for ever. */
+static int64_t limit_ms(const pawl_job *job, int phase)
+{
+    if (job->timeout_ms > 0)
+        return job->timeout_ms;
+    return phase == PAWLI_PHASE_DETACHED ? DETACHED_MAX_MS : 0;
+}
+
+static void evict(pawl_pool *pool, pawl_job *job, int64_t limit)
+{
+    const pawli_handler *handler = pawli_handler_of(job->claim.service);
+    const pawli_trial trial = {
+        .returned = PAWL_RETRY,
+        .unknown = PAWL_RETRY,
+        .attempt = job->claim.attempt,
+        .max_attempts = job->claim.max_attempts,
+        .timed_out = true,
+        .retry_in_ms = -1,
+        .backoff_ms = pawli_job_backoff(pool, handler, job->claim.attempt),
+    };
+    int length = snprintf(job->eviction_error, sizeof job->eviction_error,
+                          "timed out after %" PRId64 " ms; its handler did not return", limit);
+    job->eviction.verdict = pawli_judge(&trial);
+    job->eviction.effects = NULL;
+    job->eviction.error = job->eviction_error;
+    job->eviction.error_bytes = (size_t)length;
+    job->next_evicted = pool->writer.evicted;
+    pool->writer.evicted = job;
+}
+
+static int64_t minimum(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Extends the lease when a third of it has passed. Returns when to look at it again. */
+static int64_t renew(pawl_pool *pool, pawl_job *job, int64_t now_ns, int64_t boot_ms)
+{
+    int64_t third = pool->options.lease_ms / 3;
+    int64_t due_in = atomic_load(&job->lease_boot_ms) - boot_ms - (pool->options.lease_ms - third);
+    if (due_in > 0)
+        return now_ns + due_in * PAWLI_NS_PER_MS;
+    if (!job->renewal_queued) {
+        job->renewal_queued = true;
+        pool->writer.renewals++;
+    }
+    return now_ns + (third > 1 ? third : 1) * PAWLI_NS_PER_MS;
+}
+
+static int64_t watch_over(pawl_pool *pool, pawl_job *job, int64_t now_ns, int64_t boot_ms)
+{
+    if (job->ending_queued)
+        return PAWLI_NEVER;
+    int phase = atomic_load(&job->phase);
+    int64_t started = atomic_load(&job->started_ns), limit = started > 0 ? limit_ms(job, phase) : 0;
+    if (limit == 0)
+        return renew(pool, job, now_ns, boot_ms);
+    int64_t ends = pawli_add(started, pawli_ms_to_ns(limit));
+    int64_t stuck = pawli_add(ends, pawli_ms_to_ns(pool->options.lease_ms));
+    if (now_ns >= stuck) {
+        evict(pool, job, limit);
+        return PAWLI_NEVER;
+    }
+    if (phase == PAWLI_PHASE_DETACHED && now_ns >= ends)
+        return stuck; /* its lease runs out */
+    return minimum(renew(pool, job, now_ns, boot_ms), now_ns < ends ? ends : stuck);
+}
+
+static int64_t watch_over_all(pawl_pool *pool, int64_t now_ns)
+{
+    int64_t next = PAWLI_NEVER, boot_ms = pawli_clock_boot_ms(&pool->clock);
+    pool->writer.evicted = NULL;
+    for (pawl_job *job = pool->writer.in_hand; job != NULL; job = job->after)
+        next = minimum(next, watch_over(pool, job, now_ns, boot_ms));
+    return next;
+}
+
+/* ------------------------------------------------------------------------ the other pools */
+
+static void add_rescue(pawli_writer *w, const pawli_holder *holder, uint64_t *fences, size_t count)
+{
+    pawli_rescue *rescue = calloc(1, sizeof *rescue);
+    if (rescue == NULL) {
+        free(fences); /* the next survey tries again */
+        return;
+    }
+    *rescue = (pawli_rescue){ .next = w->rescues, .holder = holder->id, .started = fences,
+                              .started_count = count };
+    w->rescues = rescue;
+    w->dead[w->dead_count++] = *holder;
+}
+
+void pawli_survey(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    pawli_holder *holders = malloc(PAWLI_HOLDERS_MAX * sizeof *holders);
+    size_t count = 0;
+    bool expired = false;
+    if (holders == NULL)
+        return;
+    if (pool->store->ops->survey(pool->store, pawli_clock_boot_ms(&pool->clock), holders,
+                                 PAWLI_HOLDERS_MAX, &count, &expired) == PAWL_OK) {
+        for (size_t i = 0; i < count; i++) {
+            uint64_t *fences;
+            size_t started;
+            if (pawli_presence_probe(&pool->presence, &holders[i], &fences, &started) == PAWLI_DEAD)
+                add_rescue(w, &holders[i], fences, started);
+        }
+        w->others = count > 0;
+        w->sweep = expired;
+    }
+    free(holders);
+}
+
+void pawli_survey_done(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    pawli_outlook out;
+    pool->store->ops->outlook(pool->store, &out);
+    while (w->rescues != NULL) {
+        pawli_rescue *gone = w->rescues;
+        w->rescues = gone->next;
+        free((void *)(uintptr_t)gone->started);
+        free(gone);
+    }
+    for (size_t i = 0; i < w->dead_count && !out.more; i++)
+        pawli_presence_clear(&pool->presence, &w->dead[i]);
+    if (out.more)
+        w->next_survey_ns = 0; /* some claims of the dead are left */
+    w->dead_count = 0;
+    w->sweep = false;
+}
+
+static bool survey_is_due(const pawl_pool *pool, int64_t now_ns)
+{
+    const pawli_writer *w = &pool->writer;
+    return w->may_claim && pool->started && w->rescues == NULL && !w->sweep
+           && (w->survey_now || (w->others && now_ns >= w->next_survey_ns));
+}
+
+void pawli_supervise(pawl_pool *pool, int64_t now_ns)
+{
+    pawli_writer *w = &pool->writer;
+    if (survey_is_due(pool, now_ns)) {
+        w->survey_now = false;
+        w->next_survey_ns = now_ns + SURVEY_EVERY_NS;
+        pawli_survey(pool);
+    }
+    if (now_ns < w->next_supervise_ns && !atomic_load(&pool->stopping))
+        return;
+    int64_t next = give_back_unstarted(pool, now_ns);
+    w->next_supervise_ns = minimum(next, watch_over_all(pool, now_ns));
+}
+
+int64_t pawli_supervise_next_ns(const pawl_pool *pool)
+{
+    const pawli_writer *w = &pool->writer;
+    int64_t next = w->next_supervise_ns;
+    if (w->may_claim && pool->started && w->others)
+        next = minimum(next, w->next_survey_ns);
+    return next;
+}

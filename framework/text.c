@@ -1,0 +1,106 @@
+/* text.c - UTF-8 checked, cleaned and escaped; see text.h. Pure: no I/O, no lock. */
+#include "text.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How a first byte constrains its character (Unicode 15, table 3-7). */
+static size_t first_byte(unsigned char byte, unsigned char *low, unsigned char *high)
+{
+    *low = 0x80;
+    *high = 0xBF;
+    if (byte < 0x80)
+        return 1;
+    if (byte < 0xC2 || byte > 0xF4)
+        return 0;
+    if (byte == 0xE0)
+        *low = 0xA0; /* no overlong forms */
+    else if (byte == 0xED)
+        *high = 0x9F; /* no surrogates */
+    else if (byte == 0xF0)
+        *low = 0x90;
+    else if (byte == 0xF4)
+        *high = 0x8F; /* nothing beyond U+10FFFF */
+    return byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
+size_t pawli_utf8_step(const char *text, size_t bytes)
+{
+    if (bytes == 0)
+        return 0;
+    unsigned char low, high;
+    size_t length = first_byte((unsigned char)text[0], &low, &high);
+    if (length == 0 || length > bytes)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        if (byte < low || byte > high)
+            return 0;
+        low = 0x80;
+        high = 0xBF;
+    }
+    return length;
+}
+
+bool pawli_utf8_valid(const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        size_t step = pawli_utf8_step(text, bytes);
+        if (step == 0)
+            return false;
+        text += step;
+        bytes -= step;
+    }
+    return true;
+}
+
+bool pawli_name_valid(const char *name)
+{
+    size_t bytes = strnlen(name, PAWLI_NAME_BYTES_MAX + 1);
+    if (bytes == 0 || bytes > PAWLI_NAME_BYTES_MAX)
+        return false;
+    for (size_t i = 0; i < bytes; i++)
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)
+            return false;
+    return pawli_utf8_valid(name, bytes);
+}
+
+size_t pawli_text_clean(char *out, size_t capacity, const char *text, size_t bytes)
+{
+    static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
+    size_t used = 0;
+    for (size_t at = 0; at < bytes;) {
+        size_t step = text[at] == '\0' ? 0 : pawli_utf8_step(text + at, bytes - at);
+        const char *from = step > 0 ? text + at : replacement;
+        size_t length = step > 0 ? step : sizeof replacement - 1;
+        if (used + length >= capacity)
+            break;
+        memcpy(out + used, from, length);
+        used += length;
+        at += step > 0 ? step : 1;
+    }
+    out[used] = '\0';
+    return used;
+}
+
+size_t pawli_text_escape(char *out, size_t capacity, const char *text, size_t bytes)
+{
+    size_t used = 0;
+    for (size_t at = 0; at < bytes;) {
+        unsigned char byte = (unsigned char)text[at];
+        size_t step = byte < 0x20 || byte == 0x7F ? 0 : pawli_utf8_step(text + at, bytes - at);
+        if (step == 2 && byte == 0xC2 && (unsigned char)text[at + 1] < 0xA0)
+            step = 0; /* U+0080 … U+009F are control characters too */
+        if (used + (step > 0 ? step : 4) >= capacity)
+            break;
+        if (step > 0)
+            memcpy(out + used, text + at, step);
+        else
+            (void)snprintf(out + used, capacity - used, "\\x%02X", byte);
+        used += step > 0 ? step : 4;
+        at += step > 0 ? step : 1;
+    }
+    out[used] = '\0';
+    return used;
+}

@@ -1,0 +1,25 @@
+/* text.h - UTF-8: checking names, cleaning what is stored, escaping what is shown (R11, V1). */
+#ifndef PAWLI_TEXT_H
+#define PAWLI_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PAWLI_NAME_BYTES_MAX 255
+#define PAWLI_ERROR_BYTES_MAX 8192
+
+/* Length of the valid UTF-8 character at `text`, 1 to 4; 0 if there is none. NUL counts as one. */
+size_t pawli_utf8_step(const char *text, size_t bytes);
+bool pawli_utf8_valid(const char *text, size_t bytes);
+
+/* Is `name` a usable kind or queue: UTF-8, 1 to 255 bytes, no control characters? */
+bool pawli_name_valid(const char *name);
+
+/* Copies `text` into `out` as valid UTF-8 without NUL, clipped at a character boundary to less than
+ * `capacity` bytes, and terminates it. Returns the length. */
+size_t pawli_text_clean(char *out, size_t capacity, const char *text, size_t bytes);
+
+/* The same for one line on a terminal: control bytes become \xNN. */
+size_t pawli_text_escape(char *out, size_t capacity, const char *text, size_t bytes);
+
+#endif

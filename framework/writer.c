@@ -1,0 +1,623 @@
+/* writer.c - the one writer: gathers commands, writes them in one transaction, then answers.
+ *
+ * A step collects what waits in the channel, lets the clock have its say (supervise.c), and, if there is
+ * anything to write, begins a transaction, forms a batch, hands it to the store, and after the commit
+ * answers callers and dispatches claims. While one commit waits for the disk the next batch gathers.
+ * Threads: the writer's role: pawl-writer, or a caller under the role lock while no such thread runs.
+ * Keeps:   W1 only this role opens a write transaction, one at a time;
+ *          W2 a command is answered exactly once, after the commit that contains it;
+ *          W3 outcomes of handlers are never dropped: they wait until the store takes them (R5);
+ *          W4 no lock is held, and no transaction is open, while an executor or a callback runs. */
+#include "writer.h"
+
+#include <string.h>
+
+#include "pool.h"
+#include "status.h"
+#include "thread.h"
+
+#define BATCH_JOBS_MAX 1024   /* new jobs in one transaction, unless one call brings more */
+#define BEGIN_SLICE_MS 20     /* the writer looks up between two tries to get the write lock */
+#define RETRY_MIN_NS (1 * PAWLI_NS_PER_MS)
+#define RETRY_MAX_NS (1000 * PAWLI_NS_PER_MS)
+#define CLOCK_CHECK_NS (2000 * PAWLI_NS_PER_MS) /* the wall clock may be set while a job waits for it */
+#define BLANKS_KEPT (2 * PAWLI_CLAIMS_MAX)
+#define PRUNE_BASE 100
+
+void pawli_writer_init(pawli_writer *w)
+{
+    memset(w, 0, sizeof *w);
+    w->next_supervise_ns = PAWLI_NEVER;
+}
+
+/* ------------------------------------------------------------------------------- queues */
+
+void pawli_queue_push(pawli_queue *q, pawli_command *command)
+{
+    command->next = NULL;
+    if (q->first == NULL)
+        q->first = command;
+    else
+        q->last->next = command;
+    q->last = command;
+    q->count++;
+}
+
+pawli_command *pawli_queue_pop(pawli_queue *q)
+{
+    pawli_command *command = q->first;
+    if (command != NULL) {
+        q->first = command->next;
+        q->count--;
+    }
+    return command;
+}
+
+static void drop_withdrawn_waiters(pawli_writer *w)
+{
+    pawli_queue waiters = w->waiters;
+    pawli_command *command;
+    w->waiters = (pawli_queue){ NULL, NULL, 0 };
+    while ((command = pawli_queue_pop(&waiters)) != NULL)
+        if (atomic_load(&pawli_request_of(command)->state) == PAWLI_REQUEST_WITHDRAWN)
+            pawli_request_release(pawli_request_of(command));
+        else
+            pawli_queue_push(&w->waiters, command);
+}
+
+static void collect_one(pawli_writer *w, pawli_command *command)
+{
+    switch (command->type) {
+    case PAWLI_COMMAND_FINALIZE:
+        PAWLI_CONTAINER(command, pawl_job, finalize)->ending_queued = true;
+        pawli_queue_push(&w->endings, command);
+        break;
+    case PAWLI_COMMAND_HEARTBEAT: pawli_queue_push(&w->heartbeats, command); break;
+    case PAWLI_COMMAND_IDLE:
+        drop_withdrawn_waiters(w);
+        pawli_queue_push(&w->waiters, command);
+        break;
+    case PAWLI_COMMAND_ENQUEUE:
+    case PAWLI_COMMAND_OPERATE: pawli_queue_push(&w->requests, command); break;
+    case PAWLI_COMMAND_WAKE:
+    default: break;
+    }
+}
+
+static void collect(pawl_pool *pool)
+{
+    pawli_command *command = pawli_channel_take(&pool->channel);
+    if (command != NULL)
+        pool->writer.claims_dry = false;
+    while (command != NULL) {
+        pawli_command *next = command->next;
+        collect_one(&pool->writer, command);
+        command = next;
+    }
+}
+
+/* ------------------------------------------------------------------- what there is to do */
+
+/* How many more jobs may be claimed: one per executor, growing to what the executors finished during
+ * the last two commits, so that short handlers never wait for a commit. */
+static size_t claim_room(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    if (!w->may_claim || !pool->started || atomic_load(&pool->stopping)
+        || atomic_load(&pool->dispatch.detached) >= pool->options.detached_max)
+        return 0;
+    size_t window = pool->options.executors;
+    size_t finished = (size_t)w->finished_before + w->finished_last;
+    if (w->finished_last > 0 && finished > window)
+        window = finished < PAWLI_CLAIMS_MAX ? finished : PAWLI_CLAIMS_MAX;
+    size_t occupied = (size_t)atomic_load(&pool->dispatch.length) + atomic_load(&pool->dispatch.busy);
+    return window > occupied ? window - occupied : 0;
+}
+
+static pawli_outlook outlook(pawl_pool *pool)
+{
+    pawli_outlook out;
+    pool->store->ops->outlook(pool->store, &out);
+    return out;
+}
+
+static bool is_due(const pawl_pool *pool, const pawli_outlook *out)
+{
+    return out->next_due_ms <= pawli_clock_wall_ms(&pool->clock);
+}
+
+static bool has_commands(const pawli_writer *w)
+{
+    return w->requests.first != NULL || w->endings.first != NULL || w->heartbeats.first != NULL
+           || w->renewals > 0 || w->evicted != NULL || w->rescues != NULL || w->sweep;
+}
+
+static bool has_work(pawl_pool *pool)
+{
+    const pawli_writer *w = &pool->writer;
+    if (has_commands(w))
+        return true;
+    pawli_outlook out = outlook(pool);
+    if (!w->may_claim || !pool->started)
+        return false; /* a borrowed role does what was asked for, nothing else */
+    return is_due(pool, &out) || out.more || out.prune_wanted
+           || (out.claimable > 0 && !w->claims_dry && claim_room(pool) > 0);
+}
+
+/* ----------------------------------------------------------------------- forming a batch */
+
+/* What a batch is made of beside the store's view of it. */
+typedef struct making {
+    pawli_batch batch;
+    pawli_queue taken; /* requests */
+    pawli_ending **ending_tail;
+    pawli_heartbeat **heartbeat_tail;
+    pawli_new_jobs **enqueue_tail;
+    pawli_operation **operation_tail;
+    size_t jobs;
+} making;
+
+static void add_ending(making *m, pawli_ending *ending)
+{
+    ending->next = NULL;
+    *m->ending_tail = ending;
+    m->ending_tail = &ending->next;
+    m->batch.commands++;
+}
+
+static void add_heartbeat(making *m, pawli_heartbeat *heartbeat)
+{
+    heartbeat->next = NULL;
+    *m->heartbeat_tail = heartbeat;
+    m->heartbeat_tail = &heartbeat->next;
+    m->batch.commands++;
+}
+
+static void add_job_commands(pawli_writer *w, making *m)
+{
+    for (pawli_command *c = w->endings.first; c != NULL; c = c->next)
+        add_ending(m, &PAWLI_CONTAINER(c, pawl_job, finalize)->ending);
+    for (pawl_job *job = w->evicted; job != NULL; job = job->next_evicted)
+        if (!job->ending_queued) /* it came back after all */
+            add_ending(m, &job->eviction);
+    for (pawli_command *c = w->heartbeats.first; c != NULL; c = c->next)
+        add_heartbeat(m, &PAWLI_CONTAINER(c, pawl_job, heartbeat)->beat);
+    if (w->renewals > 0)
+        for (pawl_job *job = w->in_hand; job != NULL; job = job->after)
+            if (job->renewal_queued)
+                add_heartbeat(m, &job->renewal);
+}
+
+static void add_request(making *m, pawli_request *request)
+{
+    pawli_queue_push(&m->taken, &request->command);
+    m->batch.commands++;
+    if (request->command.type == PAWLI_COMMAND_ENQUEUE) {
+        pawli_new_jobs *group = &((pawli_enqueue_request *)(void *)request)->group;
+        group->next = NULL;
+        *m->enqueue_tail = group;
+        m->enqueue_tail = &group->next;
+        m->jobs += group->count;
+    } else {
+        pawli_operation *operation = &((pawli_operate_request *)(void *)request)->operation;
+        operation->next = NULL;
+        *m->operation_tail = operation;
+        m->operation_tail = &operation->next;
+    }
+}
+
+/* The transaction has begun: from here on a caller waits for the end. */
+static void add_requests(pawl_pool *pool, making *m)
+{
+    uint32_t commands = 0;
+    size_t bytes = 0;
+    while (pool->writer.requests.first != NULL && m->jobs < BATCH_JOBS_MAX) {
+        pawli_request *request = pawli_request_of(pawli_queue_pop(&pool->writer.requests));
+        commands++;
+        bytes += request->bytes;
+        if (pawli_request_take(request))
+            add_request(m, request);
+    }
+    if (commands > 0)
+        pawli_channel_free(&pool->channel, commands, bytes);
+}
+
+static void add_blanks(pawl_pool *pool, making *m)
+{
+    pawli_writer *w = &pool->writer;
+    m->batch.claim_max = claim_room(pool);
+    while (w->blank_count < m->batch.claim_max) {
+        pawl_job *job = pawli_job_create(pool);
+        if (job == NULL) {
+            m->batch.claim_max = w->blank_count; /* fewer claims; the next batch tries again */
+            break;
+        }
+        job->claim.next = w->blanks;
+        w->blanks = &job->claim;
+        w->blank_count++;
+    }
+    m->batch.blanks = w->blanks;
+}
+
+static void form(pawl_pool *pool, making *m)
+{
+    pawli_writer *w = &pool->writer;
+    memset(m, 0, sizeof *m);
+    m->ending_tail = &m->batch.endings;
+    m->heartbeat_tail = &m->batch.heartbeats;
+    m->enqueue_tail = &m->batch.enqueues;
+    m->operation_tail = &m->batch.operations;
+    m->batch.now_ms = pawli_clock_wall_ms(&pool->clock);
+    m->batch.boot_ms = pawli_clock_boot_ms(&pool->clock);
+    add_job_commands(w, m);
+    add_requests(pool, m);
+    m->batch.rescues = w->rescues;
+    m->batch.sweep = w->sweep;
+    m->batch.prune_max = pool->started ? PRUNE_BASE + 2 * w->endings.count : 0;
+    add_blanks(pool, m);
+}
+
+/* ----------------------------------------------------------------------- after the write */
+
+static void keep_blank(pawl_pool *pool, pawl_job *job)
+{
+    pawli_writer *w = &pool->writer;
+    if (w->blank_count >= BLANKS_KEPT) {
+        pawli_job_destroy(job);
+        return;
+    }
+    pawli_job_recycle(job);
+    job->claim.next = w->blanks;
+    w->blanks = &job->claim;
+    w->blank_count++;
+}
+
+/* The application's drop functions are called here: the transaction is over. */
+static void end_job(pawl_pool *pool, pawl_job *job, pawl_status status)
+{
+    pawli_writer *w = &pool->writer;
+    if (status == PAWL_ERR_LEASE_LOST)
+        (void)atomic_fetch_add(&w->late_refused, 1);
+    pawli_in_hand_remove(pool, job);
+    keep_blank(pool, job);
+}
+
+static void end_eviction(pawl_pool *pool, pawl_job *job)
+{
+    pawli_log_line(&pool->log, PAWL_LOG_WARNING,
+                   "job %lld of kind \"%s\" is stuck: its handler ignored its timeout of %lld ms; its "
+                   "claim has ended, an outcome that comes later will be refused",
+                   (long long)job->claim.job, job->claim.kind, (long long)job->timeout_ms);
+    pawli_claim_lost(pool, job);
+}
+
+static bool is_settled(pawl_status status)
+{
+    return status == PAWL_OK || status == PAWL_ERR_LEASE_LOST;
+}
+
+static void settle_endings(pawl_pool *pool, making *m)
+{
+    pawli_writer *w = &pool->writer;
+    w->finished_before = w->finished_last;
+    w->finished_last = 0;
+    w->endings = (pawli_queue){ NULL, NULL, 0 };
+    w->evicted = NULL;
+    for (pawli_ending *e = m->batch.endings, *next; e != NULL; e = next) {
+        pawl_job *job = e->job;
+        next = e->next;
+        if (e == &job->eviction) {
+            if (is_settled(e->status))
+                end_eviction(pool, job);
+        } else if (is_settled(e->status)) {
+            w->finished_last++;
+            end_job(pool, job, e->status);
+        } else {
+            pawli_queue_push(&w->endings, &job->finalize); /* W3 */
+        }
+    }
+}
+
+static void settle_heartbeat(pawl_pool *pool, pawli_heartbeat *h)
+{
+    pawl_job *job = pawli_job_of((pawli_claim *)(uintptr_t)h->claim);
+    if (h->status == PAWL_OK)
+        atomic_store(&job->lease_boot_ms, h->lease_boot_ms);
+    else if (h->status == PAWL_ERR_LEASE_LOST && job->in_hand && !job->ending_queued)
+        pawli_claim_lost(pool, job);
+    if (h == &job->renewal)
+        return;
+    atomic_store(&job->heartbeat_state, 0);
+    (void)sem_post(&job->heartbeat_answered);
+}
+
+/* Before the endings: a job must not be a blank again while its heartbeat is looked at. */
+static void settle_heartbeats(pawl_pool *pool, making *m)
+{
+    pawli_writer *w = &pool->writer;
+    w->heartbeats = (pawli_queue){ NULL, NULL, 0 };
+    for (pawl_job *job = w->renewals > 0 ? w->in_hand : NULL; job != NULL; job = job->after)
+        job->renewal_queued = false;
+    w->renewals = 0;
+    for (pawli_heartbeat *h = m->batch.heartbeats, *next; h != NULL; h = next) {
+        next = h->next;
+        settle_heartbeat(pool, h);
+    }
+}
+
+static pawl_status status_of(const pawli_request *request)
+{
+    if (request->command.type == PAWLI_COMMAND_ENQUEUE)
+        return ((const pawli_enqueue_request *)(const void *)request)->group.status;
+    return ((const pawli_operate_request *)(const void *)request)->operation.status;
+}
+
+static void answer_all(pawl_pool *pool, pawli_queue *taken, pawl_status failed)
+{
+    pawli_command *command;
+    while ((command = pawli_queue_pop(taken)) != NULL) {
+        pawli_request *request = pawli_request_of(command);
+        pawli_request_answer(pool, request, failed != PAWL_OK ? failed : status_of(request));
+    }
+    pawli_loop_notify(&pool->loop);
+}
+
+/* Claims become jobs in hand; one that was handed off holds the request that owns its payload. */
+static void adopt_claims(pawl_pool *pool, making *m)
+{
+    int64_t now = pawli_clock_steady_ns(&pool->clock);
+    int64_t lease_boot = m->batch.boot_ms + pool->options.lease_ms;
+    for (pawli_claim *claim = m->batch.claimed; claim != NULL; claim = claim->next) {
+        pawl_job *job = pawli_job_of(claim);
+        if (claim->source != NULL)
+            (void)atomic_fetch_add(&((pawli_enqueue_request *)claim->source->owner)->holders, 1);
+        pawli_job_prepare(job, now, lease_boot);
+        pawli_in_hand_add(pool, job);
+    }
+}
+
+static void count(pawl_pool *pool, const making *m)
+{
+    pawli_writer *w = &pool->writer;
+    (void)atomic_fetch_add(&w->commits, 1);
+    (void)atomic_fetch_add(&w->commands, m->batch.commands);
+    (void)atomic_fetch_add(&w->handed_off, m->batch.handed_off);
+    (void)atomic_fetch_add(&w->rescued, m->batch.rescued);
+}
+
+static void look_for_cancels(pawl_pool *pool)
+{
+    int64_t jobs[64];
+    size_t found;
+    if (pool->writer.in_hand == NULL
+        || pool->store->ops->cancels(pool->store, jobs, 64, &found) != PAWL_OK)
+        return;
+    for (size_t i = 0; i < found; i++)
+        for (pawl_job *job = pool->writer.in_hand; job != NULL; job = job->after)
+            if (job->claim.job == jobs[i])
+                atomic_store(&job->stop_reason, PAWL_STOP_CANCEL);
+}
+
+static void settle(pawl_pool *pool, making *m)
+{
+    pawli_writer *w = &pool->writer;
+    bool tried_to_claim = m->batch.claim_max > 0 && m->batch.claimed_count == 0;
+    w->blanks = m->batch.blanks;
+    w->blank_count -= m->batch.claimed_count;
+    count(pool, m);
+    adopt_claims(pool, m);
+    settle_heartbeats(pool, m);
+    settle_endings(pool, m);
+    pawli_survey_done(pool);
+    bool operated = m->batch.operations != NULL;
+    pawli_dispatch_put(&pool->dispatch, m->batch.claimed, m->batch.claimed_count);
+    answer_all(pool, &m->taken, PAWL_OK);
+    if (operated)
+        look_for_cancels(pool);
+    w->claims_dry = tried_to_claim && outlook(pool).claimable > 0;
+}
+
+/* -------------------------------------------------------------------------------- trouble */
+
+/* Asynchronous requests have nobody to withdraw them; withdrawn ones are let go. */
+static void expire_requests(pawl_pool *pool, pawl_status status, bool all)
+{
+    pawli_queue waiting = pool->writer.requests;
+    pool->writer.requests = (pawli_queue){ NULL, NULL, 0 };
+    int64_t now = pawli_steady_now_ns();
+    pawli_command *command;
+    while ((command = pawli_queue_pop(&waiting)) != NULL) {
+        pawli_request *request = pawli_request_of(command);
+        bool withdrawn = atomic_load(&request->state) == PAWLI_REQUEST_WITHDRAWN;
+        bool expired = all || (!request->awaited && request->deadline_ns <= now);
+        if (!withdrawn && !expired) {
+            pawli_queue_push(&pool->writer.requests, command);
+            continue;
+        }
+        pawli_channel_free(&pool->channel, 1, request->bytes);
+        if (pawli_request_take(request))
+            pawli_request_answer(pool, request, status);
+    }
+    pawli_loop_notify(&pool->loop);
+}
+
+static bool stumble(pawl_pool *pool, pawl_status status)
+{
+    pawli_writer *w = &pool->writer;
+    if (status == PAWL_ERR_BUSY) { /* somebody else writes: normal */
+        w->retry_delay_ns = RETRY_MIN_NS;
+    } else {
+        if (!w->trouble_told)
+            pawli_log_line(&pool->log, PAWL_LOG_ERROR, "%s", pawl_error_message());
+        w->trouble_told = true;
+        w->retry_delay_ns = w->retry_delay_ns < RETRY_MAX_NS / 2 ? 2 * w->retry_delay_ns + RETRY_MIN_NS
+                                                                 : RETRY_MAX_NS;
+    }
+    expire_requests(pool, status, status != PAWL_ERR_BUSY);
+    w->retry_at_ns = pawli_add(pawli_steady_now_ns(), w->retry_delay_ns);
+    return false;
+}
+
+static void recovered(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    if (w->trouble_told)
+        pawli_log_line(&pool->log, PAWL_LOG_WARNING, "%s: the store works again", pool->path);
+    w->trouble_told = false;
+    w->retry_at_ns = 0;
+    w->retry_delay_ns = RETRY_MIN_NS;
+}
+
+/* -------------------------------------------------------------------------------- a step */
+
+static bool write_batch(pawl_pool *pool)
+{
+    const pawli_store_ops *ops = pool->store->ops;
+    making m;
+    pawl_status st = ops->recover(pool->store);
+    if (st == PAWL_OK)
+        st = ops->begin(pool->store, BEGIN_SLICE_MS);
+    if (st != PAWL_OK)
+        return stumble(pool, st);
+    form(pool, &m);
+    st = ops->write(pool->store, &m.batch);
+    if (st != PAWL_OK) {
+        pool->writer.blanks = m.batch.blanks;
+        answer_all(pool, &m.taken, st);
+        return stumble(pool, st);
+    }
+    recovered(pool);
+    settle(pool, &m);
+    (void)ops->tidy(pool->store, false);
+    return true;
+}
+
+static void look_around(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    bool changed = false;
+    if (!atomic_exchange(&w->look_wanted, false))
+        return;
+    pawl_status st = pool->store->ops->look(pool->store, &changed);
+    if (st != PAWL_OK && st != PAWL_ERR_BUSY) {
+        (void)stumble(pool, st);
+        return;
+    }
+    if (!changed)
+        return;
+    w->claims_dry = false;
+    w->others = true; /* until the next survey says otherwise */
+    look_for_cancels(pool);
+}
+
+static bool nothing_in_hand(pawl_pool *pool)
+{
+    const pawli_writer *w = &pool->writer;
+    return w->in_hand == NULL && w->endings.first == NULL
+           && atomic_load(&pool->dispatch.length) == 0 && atomic_load(&pool->dispatch.busy) == 0;
+}
+
+static bool nothing_to_claim(pawl_pool *pool)
+{
+    if (!pool->started || atomic_load(&pool->stopping))
+        return true;
+    atomic_store(&pool->writer.look_wanted, true);
+    look_around(pool);
+    pawli_outlook out = outlook(pool);
+    return (out.claimable == 0 || pool->writer.claims_dry) && !is_due(pool, &out) && !out.more;
+}
+
+static void answer_waiters(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    if (w->waiters.first == NULL || !nothing_in_hand(pool) || !nothing_to_claim(pool))
+        return;
+    pawli_command *command;
+    while ((command = pawli_queue_pop(&w->waiters)) != NULL)
+        if (pawli_request_take(pawli_request_of(command)))
+            pawli_request_answer(pool, pawli_request_of(command), PAWL_OK);
+}
+
+static void rest(pawl_pool *pool)
+{
+    if (atomic_load(&pool->stopping) && nothing_in_hand(pool))
+        pawli_pool_tell_quiet(pool);
+    answer_waiters(pool);
+    (void)pool->store->ops->tidy(pool->store, true);
+}
+
+bool pawli_writer_step(pawl_pool *pool)
+{
+    PAWLI_ASSERT_ROLE(PAWLI_ROLE_WRITER);
+    collect(pool);
+    look_around(pool);
+    pawli_supervise(pool, pawli_clock_steady_ns(&pool->clock));
+    if (!has_work(pool)) {
+        rest(pool);
+        return has_work(pool); /* the look for a waiter may have found some */
+    }
+    if (pool->writer.retry_at_ns > pawli_steady_now_ns())
+        return false;
+    return write_batch(pool);
+}
+
+bool pawli_writer_step_as_caller(pawl_pool *pool)
+{
+    pawli_role before = pawli_role_set(PAWLI_ROLE_WRITER);
+    bool may_claim = pool->writer.may_claim;
+    pool->writer.may_claim = false;
+    bool progress = pawli_writer_step(pool);
+    pool->writer.may_claim = may_claim;
+    (void)pawli_role_set(before);
+    return progress;
+}
+
+/* -------------------------------------------------------------------------------- the thread */
+
+static int64_t due_ns(const pawl_pool *pool, int64_t now_ns, const pawli_outlook *out)
+{
+    if (out->next_due_ms == PAWLI_NEVER)
+        return PAWLI_NEVER;
+    int64_t wait_ms = out->next_due_ms - pawli_clock_wall_ms(&pool->clock);
+    int64_t wait_ns = wait_ms > 0 ? pawli_ms_to_ns(wait_ms) : 0;
+    return now_ns + (wait_ns < CLOCK_CHECK_NS ? wait_ns : CLOCK_CHECK_NS);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t pawli_writer_next_ns(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    int64_t now = pawli_clock_steady_ns(&pool->clock);
+    if (w->retry_at_ns > now && has_work(pool))
+        return w->retry_at_ns; /* nothing else can be done before */
+    pawli_outlook out = outlook(pool);
+    return earlier(due_ns(pool, now, &out), pawli_supervise_next_ns(pool));
+}
+
+void *pawli_writer_main(void *arg)
+{
+    pawl_pool *pool = arg;
+    (void)pawli_role_set(PAWLI_ROLE_WRITER);
+    pawli_thread_name("pawl-writer");
+    while (!atomic_load(&pool->writer_exits))
+        if (!pawli_writer_step(pool))
+            pawli_channel_park(&pool->channel, pawli_writer_next_ns(pool));
+    return NULL;
+}
+
+void pawli_writer_fini(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    drop_withdrawn_waiters(w);
+    PAWLI_ASSERT(w->in_hand == NULL && w->endings.first == NULL);
+    while (w->blanks != NULL) {
+        pawl_job *job = pawli_job_of(w->blanks);
+        w->blanks = w->blanks->next;
+        pawli_job_destroy(job);
+    }
+    w->blank_count = 0;
+}

@@ -1,0 +1,75 @@
+/* writer.h - the one thread, or caller in its role, that writes to the store. */
+#ifndef PAWLI_WRITER_H
+#define PAWLI_WRITER_H
+
+#include <pawl/pawl.h>
+
+#include <stdatomic.h>
+
+#include "job.h"
+#include "request.h"
+
+#define PAWLI_HOLDERS_MAX 64 /* other pools that one look takes in */
+
+typedef struct pawli_queue {
+    pawli_command *first, *last;
+    size_t count;
+} pawli_queue;
+
+typedef struct pawli_writer {
+    /* The writer's role only. */
+    pawli_queue requests;    /* new jobs and operations, in the order of the calls */
+    pawli_queue waiters;     /* requests to be answered when nothing is left to do */
+    pawli_queue endings;     /* finalize commands of jobs */
+    pawli_queue heartbeats;  /* of handlers */
+    pawl_job *in_hand;       /* jobs whose claim this pool holds */
+    size_t in_hand_count;
+    pawl_job *lost;          /* jobs whose claim was lost and whose handler is not done with */
+    pawl_job *evicted;       /* stuck jobs whose claim is to be ended; linked by next_evicted */
+    pawli_claim *blanks;
+    size_t blank_count;
+    bool may_claim;          /* not while a caller only borrows the role */
+    uint32_t finished_before, finished_last; /* endings in the last two commits */
+    int64_t next_supervise_ns, next_survey_ns, retry_at_ns;
+    int64_t retry_delay_ns;
+    bool survey_now;         /* at start: what a predecessor left behind */
+    bool others;             /* other pools hold claims */
+    bool sweep;              /* claims of others are past their lease */
+    _Atomic bool look_wanted; /* set by the loop: the log has changed */
+    pawli_rescue *rescues;
+    pawli_holder dead[PAWLI_HOLDERS_MAX];
+    size_t dead_count;
+    size_t renewals;         /* jobs in hand with renewal_queued */
+    bool claims_dry;         /* nothing could be claimed although the counters said so */
+    bool trouble_told;       /* the store's trouble was logged; once until it is over */
+    /* Any thread reads. */
+    _Atomic uint32_t in_hand_now;
+    _Atomic uint32_t stuck;
+    _Atomic uint64_t commits, commands, handed_off, late_refused, rescued;
+} pawli_writer;
+
+void pawli_writer_init(pawli_writer *writer);
+void pawli_writer_fini(pawl_pool *pool);
+/* One step in the writer's role. True: something was done, step again at once. */
+bool pawli_writer_step(pawl_pool *pool);
+/* The same for a caller that holds the role lock: answers requests, claims nothing. */
+bool pawli_writer_step_as_caller(pawl_pool *pool);
+/* When the next step has something to do although no command came; steady ns of the pool's clock. */
+int64_t pawli_writer_next_ns(pawl_pool *pool);
+/* The writer thread, until pool->writer_exits. */
+void *pawli_writer_main(void *pool);
+
+/* supervise.c: jobs in hand and other pools, by the clock. */
+void pawli_supervise(pawl_pool *pool, int64_t now_ns);
+int64_t pawli_supervise_next_ns(const pawl_pool *pool);
+void pawli_survey(pawl_pool *pool);
+void pawli_survey_done(pawl_pool *pool);
+/* A job leaves the list of those in hand; `lost`: it is kept until its handler is done with it. */
+void pawli_in_hand_add(pawl_pool *pool, pawl_job *job);
+void pawli_in_hand_remove(pawl_pool *pool, pawl_job *job);
+void pawli_claim_lost(pawl_pool *pool, pawl_job *job);
+
+void pawli_queue_push(pawli_queue *queue, pawli_command *command);
+pawli_command *pawli_queue_pop(pawli_queue *queue);
+
+#endif
