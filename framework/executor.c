@@ -20,13 +20,19 @@ static int call_handler(pawl_job *job)
     return returned;
 }
 
+/* Cancelled between its claim and now: its handler need not run at all. */
+static bool is_cancelled(const pawl_job *job)
+{
+    return atomic_load(&job->stop_reason) == PAWL_STOP_CANCEL;
+}
+
 static void run(pawl_pool *pool, pawl_job *job, uint32_t number)
 {
     /* Before the handler is called: if it kills the process, this says which job it was. */
     pawli_presence_set(&pool->presence, number, job->claim.fence);
     atomic_store(&job->started_ns, pawli_clock_steady_ns(&pool->clock));
     atomic_store(&job->phase, PAWLI_PHASE_STARTED);
-    int returned = call_handler(job);
+    int returned = is_cancelled(job) ? PAWL_CANCELLED : call_handler(job);
     if (returned != PAWL_DETACHED) /* a detached job takes a slot of its own first */
         pawli_presence_set(&pool->presence, number, 0);
     pawli_dispatch_done(&pool->dispatch);

@@ -387,10 +387,10 @@ static void count(pawl_pool *pool, const making *m)
 
 static void look_for_cancels(pawl_pool *pool)
 {
-    int64_t jobs[64];
+    int64_t jobs[PAWLI_CLAIMS_MAX];
     size_t found;
     if (pool->writer.in_hand == NULL
-        || pool->store->ops->cancels(pool->store, jobs, 64, &found) != PAWL_OK)
+        || pool->store->ops->cancels(pool->store, jobs, PAWLI_CLAIMS_MAX, &found) != PAWL_OK)
         return;
     for (size_t i = 0; i < found; i++)
         for (pawl_job *job = pool->writer.in_hand; job != NULL; job = job->after)

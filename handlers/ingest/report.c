@@ -133,7 +133,11 @@ static void print_failures(const struct report *report)
     }
     if (report->after.failed > (int64_t)count)
         printf("  and %" PRId64 " more\n", report->after.failed - (int64_t)count);
-    puts("  They stay failed. To have them tried again: pawl requeue, then this program.");
+    fputs("  They stay failed. To have them tried again, run this program once more after:\n"
+          "    pawl requeue --all --kind " FILE_JOB_KIND " ",
+          stdout);
+    print_escaped(report->database, strlen(report->database));
+    putchar('\n');
 }
 
 void report_print(const struct report *report)

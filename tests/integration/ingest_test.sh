@@ -171,9 +171,10 @@ else
 fi
 
 # ------------------------------------------------------------------------------------- signals
+# --foreground: one signal, to the program only. A second one would end it on the spot.
 db=$work/stop.db
 code=0
-timeout --preserve-status -s INT "$(seconds $((took / 8)))" \
+timeout --foreground --preserve-status -s INT "$(seconds $((took / 8)))" \
     "$ingest" --db "$db" "$@" >"$work/out" 2>"$work/err" || code=$?
 [ "$code" = 130 ] || die "SIGINT: exit status $code"
 prints "To go on, run the same command again"
@@ -203,11 +204,11 @@ fresh_database 1
 while [ "$kills" -lt 10 ]; do
     delay=$(shuf -i "$((took / 50 + 1))-$((took / 8 + 2))" -n 1)
     code=0
-    timeout -s KILL "$(seconds "$delay")" \
+    timeout --foreground -s KILL "$(seconds "$delay")" \
         "$ingest" --db "$db" "$@" >"$work/out" 2>"$work/err" || code=$?
     case $code in
     137) kills=$((kills + 1)) delays="$delays $delay" ;;
-    0) databases=$((databases + 1)) && fresh_database "$databases" ;;
+    0 | 124) databases=$((databases + 1)) && fresh_database "$databases" ;;
     *) cat "$work/out" "$work/err" >&2 && die "a restart ended with $code, after kills at$delays ms" ;;
     esac
 done

@@ -3,6 +3,7 @@
  * Threads: the writer's role; a reader's connection under the reader lock.
  * Keeps:   R2 an own busy handler, R6 no automatic checkpoints, R8 the file is opened by SQLite alone,
  *          R9 what cannot be safe is refused, R12 the settings of every connection. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../../retry.h"
 #include "sqlite_store.h"
@@ -214,31 +216,36 @@ static int on_authorize(void *arg, int action, const char *first, const char *se
 
 #define READER_WAIT_MS 1000 /* readers wait for nobody in WAL mode, but for a recovery */
 
+/* R12. A reader's settings touch no page: a file in a directory that cannot be written may need another
+ * way to be opened before it can be read at all. */
 static int configure(pawli_sqlite *s, sqlite3 *db, bool reads_only)
 {
     char sql[512];
     (void)sqlite3_extended_result_codes(db, 1);
-    if (reads_only)
-        (void)sqlite3_busy_timeout(db, READER_WAIT_MS);
-    else
-        (void)sqlite3_busy_handler(db, on_busy, s); /* the writer's role only */
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    (void)sqlite3_wal_autocheckpoint(db, 0); /* R6 */
+    if (reads_only) {
+        (void)sqlite3_busy_timeout(db, READER_WAIT_MS);
+        return sqlite3_exec(db, "PRAGMA query_only = ON; PRAGMA cell_size_check = ON", NULL, NULL, NULL);
+    }
+    (void)sqlite3_busy_handler(db, on_busy, s); /* the writer's role only */
     (void)snprintf(sql, sizeof sql,
-                   "PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;"
                    "PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0;"
                    "PRAGMA cache_size = -8192; PRAGMA secure_delete = FAST;"
                    "PRAGMA synchronous = %s; PRAGMA journal_size_limit = %zu;",
                    s->host.options->flush_commits ? "FULL" : "NORMAL", s->host.options->wal_bytes_max);
-    return sqlite3_exec(db, sql, NULL, NULL, NULL); /* R12 */
+    return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
 
-pawl_status pawli_sqlite_connect(pawli_sqlite *s, int flags, sqlite3 **out)
+static pawl_status connect_path(pawli_sqlite *s, const char *name, int flags, bool reads_only,
+                                sqlite3 **out)
 {
     sqlite3 *db;
-    int rc = sqlite3_open_v2(s->path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    int rc = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
     if (rc == SQLITE_OK)
-        rc = configure(s, db, (flags & SQLITE_OPEN_READONLY) != 0);
+        rc = configure(s, db, reads_only);
     if (rc == SQLITE_OK) {
         *out = db;
         return PAWL_OK;
@@ -246,6 +253,11 @@ pawl_status pawli_sqlite_connect(pawli_sqlite *s, int flags, sqlite3 **out)
     pawl_status st = pawli_sqlite_failed(s, db, rc, "open it");
     (void)sqlite3_close_v2(db);
     return st;
+}
+
+pawl_status pawli_sqlite_connect(pawli_sqlite *s, int flags, sqlite3 **out)
+{
+    return connect_path(s, s->path, flags, false, out);
 }
 
 /* ------------------------------------------------------------------------------ opening */
@@ -351,22 +363,71 @@ pawl_status pawli_sqlite_open_writer(pawli_sqlite *s)
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "read pawl's tables");
 }
 
+/* ------------------------------------------------------------------------------ readers */
+
+static bool log_is_empty(const pawli_sqlite *s)
+{
+    char wal[PATH_MAX + 8];
+    struct stat st;
+    (void)snprintf(wal, sizeof wal, "%s-wal", s->path);
+    return stat(wal, &st) != 0 || st.st_size == 0;
+}
+
+/* A file that cannot be written, in a directory that cannot: nobody else can change it either. */
+static pawl_status connect_immutable(pawli_sqlite *s)
+{
+    static const char plain[] = "/._-+@:,=~ ()[]{}!$&'*;";
+    char uri[3 * PATH_MAX + 32];
+    size_t used = (size_t)snprintf(uri, sizeof uri, "file:");
+    for (const char *c = s->path; *c != '\0'; c++) {
+        bool is_plain = isalnum((unsigned char)*c) || strchr(plain, *c) != NULL;
+        used += (size_t)snprintf(uri + used, sizeof uri - used, is_plain ? "%c" : "%%%02X",
+                                 (unsigned char)*c);
+    }
+    (void)snprintf(uri + used, sizeof uri - used, "?immutable=1");
+    return connect_path(s, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, true, &s->reader);
+}
+
+/* Beside a writer of ours a read-only connection does. Alone it would leave empty sidecars behind; one
+ * that may write, but never does, removes them when it closes, and leaves a log that was there. */
+static pawl_status connect_reader(pawli_sqlite *s)
+{
+    bool alone = s->db == NULL, had_log = alone && !log_is_empty(s);
+    int flags = alone && access(s->path, W_OK) == 0 ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    pawl_status st = connect_path(s, s->path, flags, true, &s->reader);
+    if (st != PAWL_OK)
+        return st;
+    (void)sqlite3_db_config(s->reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)had_log, NULL);
+    if (!alone || had_log || flags == SQLITE_OPEN_READWRITE
+        || sqlite3_exec(s->reader, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL) == SQLITE_OK)
+        return PAWL_OK;
+    (void)sqlite3_close_v2(s->reader);
+    s->reader = NULL;
+    return connect_immutable(s);
+}
+
+static pawl_status check_readable(pawli_sqlite *s)
+{
+    bool present;
+    pawl_status st = pawli_sqlite_schema_check(s->reader, s->path, &present);
+    if (st == PAWL_OK && !present)
+        st = pawli_fail(PAWL_ERR_NOT_FOUND, "%s: holds no pawl tables; create them with: pawl init %s",
+                        s->path, s->path);
+    return st;
+}
+
 /* Under the reader lock. */
 pawl_status pawli_sqlite_open_reader(pawli_sqlite *s)
 {
-    bool present;
     struct stat ignored;
     if (s->reader != NULL)
         return PAWL_OK;
     if (stat(s->path, &ignored) != 0)
         return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: does not exist; create it with: pawl init %s", s->path,
                           s->path);
-    pawl_status st = pawli_sqlite_connect(s, SQLITE_OPEN_READONLY, &s->reader);
+    pawl_status st = connect_reader(s);
     if (st == PAWL_OK)
-        st = pawli_sqlite_schema_check(s->reader, s->path, &present);
-    if (st == PAWL_OK && !present)
-        st = pawli_fail(PAWL_ERR_NOT_FOUND, "%s: holds no pawl tables; create them with: pawl init %s",
-                        s->path, s->path);
+        st = check_readable(s);
     if (st != PAWL_OK) {
         (void)sqlite3_close_v2(s->reader);
         s->reader = NULL;

@@ -137,10 +137,15 @@ static int undo_item(pawli_sqlite *s, item_type type)
     pawli_lanes_forget(s);
     if (type == ITEM_CLAIM)
         pawli_claim_undo(s);
+    int64_t fence = s->fence; /* what this transaction has given away already */
     int rc = pawli_run_plain(s, PAWLI_SQL_ITEM_ROLLBACK);
     if (rc == SQLITE_OK)
         rc = pawli_run_plain(s, PAWLI_SQL_ITEM_RELEASE);
-    return rc == SQLITE_OK ? reload(s) : rc;
+    if (rc == SQLITE_OK)
+        rc = reload(s);
+    if (fence > s->fence)
+        s->fence = fence; /* I5 */
+    return rc;
 }
 
 /* Applies one item under its own savepoint and writes its counters. SQLITE_OK: applied or refused. */
