@@ -74,6 +74,7 @@ static pawl_status busy(const pawl_pool *pool, const pawli_request *request)
 
 static pawl_status take_answer(pawli_request *request)
 {
+    PAWLI_ASSERT(is_answered(request)); /* and what the writer wrote before is visible */
     if (request->message != NULL)
         (void)pawli_fail(request->status, "%s", request->message);
     return request->status;
