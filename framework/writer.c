@@ -1,8 +1,8 @@
 /* writer.c - the one writer: gathers commands, writes them in one transaction, then answers.
  *
  * A step collects what waits in the channel, lets the clock have its say (supervise.c), and, if there is
- * anything to write, begins a transaction, forms a batch, hands it to the store, and after the commit
- * answers callers and dispatches claims. While one commit waits for the disk the next batch gathers.
+ * anything to write, begins a transaction, forms a batch (batch.c), hands it to the store, and after the
+ * commit answers callers and dispatches claims. While one commit waits for the disk the next batch gathers.
  * Threads: the writer's role: pawl-writer, or a caller under the role lock while no such thread runs.
  * Keeps:   W1 only this role opens a write transaction, one at a time;
  *          W2 a command is answered exactly once, after the commit that contains it;
@@ -12,17 +12,15 @@
 
 #include <string.h>
 
+#include "batch.h"
 #include "pool.h"
 #include "status.h"
 #include "thread.h"
 
-#define BATCH_JOBS_MAX 1024   /* new jobs in one transaction, unless one call brings more */
 #define BEGIN_SLICE_MS 20     /* the writer looks up between two tries to get the write lock */
 #define RETRY_MIN_NS (1 * PAWLI_NS_PER_MS)
 #define RETRY_MAX_NS (1000 * PAWLI_NS_PER_MS)
 #define CLOCK_CHECK_NS (2000 * PAWLI_NS_PER_MS) /* the wall clock may be set while a job waits for it */
-#define BLANKS_KEPT (2 * PAWLI_CLAIMS_MAX)
-#define PRUNE_BASE 100
 
 void pawli_writer_init(pawli_writer *w)
 {
@@ -100,7 +98,7 @@ static void collect(pawl_pool *pool)
 
 /* How many more jobs may be claimed: one per executor, growing to what the executors finished during
  * the last two commits, so that short handlers never wait for a commit. */
-static size_t claim_room(pawl_pool *pool)
+size_t pawli_writer_claim_room(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
     if (!w->may_claim || !pool->started || atomic_load(&pool->stopping)
@@ -141,280 +139,7 @@ static bool has_work(pawl_pool *pool)
     if (!w->may_claim || !pool->started)
         return false; /* a borrowed role does what was asked for, nothing else */
     return is_due(pool, &out) || out.more || out.prune_wanted
-           || (out.claimable > 0 && !w->claims_dry && claim_room(pool) > 0);
-}
-
-/* ----------------------------------------------------------------------- forming a batch */
-
-/* What a batch is made of beside the store's view of it. */
-typedef struct making {
-    pawli_batch batch;
-    pawli_queue taken; /* requests */
-    pawli_ending **ending_tail;
-    pawli_heartbeat **heartbeat_tail;
-    pawli_new_jobs **enqueue_tail;
-    pawli_operation **operation_tail;
-    size_t jobs;
-} making;
-
-static void add_ending(making *m, pawli_ending *ending)
-{
-    ending->next = NULL;
-    *m->ending_tail = ending;
-    m->ending_tail = &ending->next;
-    m->batch.commands++;
-}
-
-static void add_heartbeat(making *m, pawli_heartbeat *heartbeat)
-{
-    heartbeat->next = NULL;
-    *m->heartbeat_tail = heartbeat;
-    m->heartbeat_tail = &heartbeat->next;
-    m->batch.commands++;
-}
-
-static void add_job_commands(pawli_writer *w, making *m)
-{
-    for (pawli_command *c = w->endings.first; c != NULL; c = c->next)
-        add_ending(m, &PAWLI_CONTAINER(c, pawl_job, finalize)->ending);
-    for (pawl_job *job = w->evicted; job != NULL; job = job->next_evicted)
-        if (!job->ending_queued) /* it came back after all */
-            add_ending(m, &job->eviction);
-    for (pawli_command *c = w->heartbeats.first; c != NULL; c = c->next)
-        add_heartbeat(m, &PAWLI_CONTAINER(c, pawl_job, heartbeat)->beat);
-    if (w->renewals > 0)
-        for (pawl_job *job = w->in_hand; job != NULL; job = job->after)
-            if (job->renewal_queued)
-                add_heartbeat(m, &job->renewal);
-}
-
-static void add_request(making *m, pawli_request *request)
-{
-    pawli_queue_push(&m->taken, &request->command);
-    m->batch.commands++;
-    if (request->command.type == PAWLI_COMMAND_ENQUEUE) {
-        pawli_new_jobs *group = &((pawli_enqueue_request *)(void *)request)->group;
-        group->next = NULL;
-        *m->enqueue_tail = group;
-        m->enqueue_tail = &group->next;
-        m->jobs += group->count;
-    } else {
-        pawli_operation *operation = &((pawli_operate_request *)(void *)request)->operation;
-        operation->next = NULL;
-        *m->operation_tail = operation;
-        m->operation_tail = &operation->next;
-    }
-}
-
-/* The transaction has begun: from here on a caller waits for the end. */
-static void add_requests(pawl_pool *pool, making *m)
-{
-    uint32_t commands = 0;
-    size_t bytes = 0;
-    while (pool->writer.requests.first != NULL && m->jobs < BATCH_JOBS_MAX) {
-        pawli_request *request = pawli_request_of(pawli_queue_pop(&pool->writer.requests));
-        commands++;
-        bytes += request->bytes;
-        if (pawli_request_take(request))
-            add_request(m, request);
-    }
-    if (commands > 0)
-        pawli_channel_free(&pool->channel, commands, bytes);
-}
-
-static void add_blanks(pawl_pool *pool, making *m)
-{
-    pawli_writer *w = &pool->writer;
-    m->batch.claim_max = claim_room(pool);
-    while (w->blank_count < m->batch.claim_max) {
-        pawl_job *job = pawli_job_create(pool);
-        if (job == NULL) {
-            m->batch.claim_max = w->blank_count; /* fewer claims; the next batch tries again */
-            break;
-        }
-        job->claim.next = w->blanks;
-        w->blanks = &job->claim;
-        w->blank_count++;
-    }
-    m->batch.blanks = w->blanks;
-}
-
-static void form(pawl_pool *pool, making *m)
-{
-    pawli_writer *w = &pool->writer;
-    memset(m, 0, sizeof *m);
-    m->ending_tail = &m->batch.endings;
-    m->heartbeat_tail = &m->batch.heartbeats;
-    m->enqueue_tail = &m->batch.enqueues;
-    m->operation_tail = &m->batch.operations;
-    m->batch.now_ms = pawli_clock_wall_ms(&pool->clock);
-    m->batch.boot_ms = pawli_clock_boot_ms(&pool->clock);
-    add_job_commands(w, m);
-    add_requests(pool, m);
-    m->batch.rescues = w->rescues;
-    m->batch.sweep = w->sweep;
-    m->batch.prune_max = pool->started ? PRUNE_BASE + 2 * w->endings.count : 0;
-    add_blanks(pool, m);
-}
-
-/* ----------------------------------------------------------------------- after the write */
-
-static void keep_blank(pawl_pool *pool, pawl_job *job)
-{
-    pawli_writer *w = &pool->writer;
-    if (w->blank_count >= BLANKS_KEPT) {
-        pawli_job_destroy(job);
-        return;
-    }
-    pawli_job_recycle(job);
-    job->claim.next = w->blanks;
-    w->blanks = &job->claim;
-    w->blank_count++;
-}
-
-/* The application's drop functions are called here: the transaction is over. */
-static void end_job(pawl_pool *pool, pawl_job *job, pawl_status status)
-{
-    pawli_writer *w = &pool->writer;
-    if (status == PAWL_ERR_LEASE_LOST)
-        (void)atomic_fetch_add(&w->late_refused, 1);
-    pawli_in_hand_remove(pool, job);
-    keep_blank(pool, job);
-}
-
-static void end_eviction(pawl_pool *pool, pawl_job *job)
-{
-    pawli_log_line(&pool->log, PAWL_LOG_WARNING,
-                   "job %lld of kind \"%s\" is stuck: its handler ignored its timeout of %lld ms; its "
-                   "claim has ended, an outcome that comes later will be refused",
-                   (long long)job->claim.job, job->claim.kind, (long long)job->timeout_ms);
-    pawli_claim_lost(pool, job);
-}
-
-static bool is_settled(pawl_status status)
-{
-    return status == PAWL_OK || status == PAWL_ERR_LEASE_LOST;
-}
-
-static void settle_endings(pawl_pool *pool, making *m)
-{
-    pawli_writer *w = &pool->writer;
-    w->finished_before = w->finished_last;
-    w->finished_last = 0;
-    w->endings = (pawli_queue){ NULL, NULL, 0 };
-    w->evicted = NULL;
-    for (pawli_ending *e = m->batch.endings, *next; e != NULL; e = next) {
-        pawl_job *job = e->job;
-        next = e->next;
-        if (e == &job->eviction) {
-            if (is_settled(e->status))
-                end_eviction(pool, job);
-        } else if (is_settled(e->status)) {
-            w->finished_last++;
-            end_job(pool, job, e->status);
-        } else {
-            pawli_queue_push(&w->endings, &job->finalize); /* W3 */
-        }
-    }
-}
-
-static void settle_heartbeat(pawl_pool *pool, pawli_heartbeat *h)
-{
-    pawl_job *job = pawli_job_of((pawli_claim *)(uintptr_t)h->claim);
-    if (h->status == PAWL_OK)
-        atomic_store(&job->lease_boot_ms, h->lease_boot_ms);
-    else if (h->status == PAWL_ERR_LEASE_LOST && job->in_hand && !job->ending_queued)
-        pawli_claim_lost(pool, job);
-    if (h == &job->renewal)
-        return;
-    atomic_store(&job->heartbeat_state, 0);
-    (void)sem_post(&job->heartbeat_answered);
-}
-
-/* Before the endings: a job must not be a blank again while its heartbeat is looked at. */
-static void settle_heartbeats(pawl_pool *pool, making *m)
-{
-    pawli_writer *w = &pool->writer;
-    w->heartbeats = (pawli_queue){ NULL, NULL, 0 };
-    for (pawl_job *job = w->renewals > 0 ? w->in_hand : NULL; job != NULL; job = job->after)
-        job->renewal_queued = false;
-    w->renewals = 0;
-    for (pawli_heartbeat *h = m->batch.heartbeats, *next; h != NULL; h = next) {
-        next = h->next;
-        settle_heartbeat(pool, h);
-    }
-}
-
-static pawl_status status_of(const pawli_request *request)
-{
-    if (request->command.type == PAWLI_COMMAND_ENQUEUE)
-        return ((const pawli_enqueue_request *)(const void *)request)->group.status;
-    return ((const pawli_operate_request *)(const void *)request)->operation.status;
-}
-
-static void answer_all(pawl_pool *pool, pawli_queue *taken, pawl_status failed)
-{
-    pawli_command *command;
-    while ((command = pawli_queue_pop(taken)) != NULL) {
-        pawli_request *request = pawli_request_of(command);
-        pawli_request_answer(pool, request, failed != PAWL_OK ? failed : status_of(request));
-    }
-    pawli_loop_notify(&pool->loop);
-}
-
-/* Claims become jobs in hand; one that was handed off holds the request that owns its payload. */
-static void adopt_claims(pawl_pool *pool, making *m)
-{
-    int64_t now = pawli_clock_steady_ns(&pool->clock);
-    int64_t lease_boot = m->batch.boot_ms + pool->options.lease_ms;
-    for (pawli_claim *claim = m->batch.claimed; claim != NULL; claim = claim->next) {
-        pawl_job *job = pawli_job_of(claim);
-        if (claim->source != NULL)
-            (void)atomic_fetch_add(&((pawli_enqueue_request *)claim->source->owner)->holders, 1);
-        pawli_job_prepare(job, now, lease_boot);
-        pawli_in_hand_add(pool, job);
-    }
-}
-
-static void count(pawl_pool *pool, const making *m)
-{
-    pawli_writer *w = &pool->writer;
-    (void)atomic_fetch_add(&w->commits, 1);
-    (void)atomic_fetch_add(&w->commands, m->batch.commands);
-    (void)atomic_fetch_add(&w->handed_off, m->batch.handed_off);
-    (void)atomic_fetch_add(&w->rescued, m->batch.rescued);
-}
-
-static void look_for_cancels(pawl_pool *pool)
-{
-    int64_t jobs[PAWLI_CLAIMS_MAX];
-    size_t found;
-    if (pool->writer.in_hand == NULL
-        || pool->store->ops->cancels(pool->store, jobs, PAWLI_CLAIMS_MAX, &found) != PAWL_OK)
-        return;
-    for (size_t i = 0; i < found; i++)
-        for (pawl_job *job = pool->writer.in_hand; job != NULL; job = job->after)
-            if (job->claim.job == jobs[i])
-                atomic_store(&job->stop_reason, PAWL_STOP_CANCEL);
-}
-
-static void settle(pawl_pool *pool, making *m)
-{
-    pawli_writer *w = &pool->writer;
-    bool tried_to_claim = m->batch.claim_max > 0 && m->batch.claimed_count == 0;
-    w->blanks = m->batch.blanks;
-    w->blank_count -= m->batch.claimed_count;
-    count(pool, m);
-    adopt_claims(pool, m);
-    settle_heartbeats(pool, m);
-    settle_endings(pool, m);
-    pawli_survey_done(pool);
-    bool operated = m->batch.operations != NULL;
-    pawli_dispatch_put(&pool->dispatch, m->batch.claimed, m->batch.claimed_count);
-    answer_all(pool, &m->taken, PAWL_OK);
-    if (operated)
-        look_for_cancels(pool);
-    w->claims_dry = tried_to_claim && outlook(pool).claimable > 0;
+           || (out.claimable > 0 && !w->claims_dry && pawli_writer_claim_room(pool) > 0);
 }
 
 /* -------------------------------------------------------------------------------- trouble */
@@ -473,23 +198,36 @@ static void recovered(pawl_pool *pool)
 static bool write_batch(pawl_pool *pool)
 {
     const pawli_store_ops *ops = pool->store->ops;
-    making m;
+    pawli_making m;
     pawl_status st = ops->recover(pool->store);
     if (st == PAWL_OK)
         st = ops->begin(pool->store, BEGIN_SLICE_MS);
     if (st != PAWL_OK)
         return stumble(pool, st);
-    form(pool, &m);
+    pawli_batch_form(pool, &m);
     st = ops->write(pool->store, &m.batch);
     if (st != PAWL_OK) {
         pool->writer.blanks = m.batch.blanks;
-        answer_all(pool, &m.taken, st);
+        pawli_batch_answer(pool, &m.taken, st);
         return stumble(pool, st);
     }
     recovered(pool);
-    settle(pool, &m);
+    pawli_batch_settle(pool, &m);
     (void)ops->tidy(pool->store, false);
     return true;
+}
+
+void pawli_writer_look_for_cancels(pawl_pool *pool)
+{
+    int64_t jobs[PAWLI_CLAIMS_MAX];
+    size_t found;
+    if (pool->writer.in_hand == NULL
+        || pool->store->ops->cancels(pool->store, jobs, PAWLI_CLAIMS_MAX, &found) != PAWL_OK)
+        return;
+    for (size_t i = 0; i < found; i++)
+        for (pawl_job *job = pool->writer.in_hand; job != NULL; job = job->after)
+            if (job->claim.job == jobs[i])
+                atomic_store(&job->stop_reason, PAWL_STOP_CANCEL);
 }
 
 static void look_around(pawl_pool *pool)
@@ -507,7 +245,7 @@ static void look_around(pawl_pool *pool)
         return;
     w->claims_dry = false;
     w->others = true; /* until the next survey says otherwise */
-    look_for_cancels(pool);
+    pawli_writer_look_for_cancels(pool);
 }
 
 static bool nothing_in_hand(pawl_pool *pool)

@@ -59,6 +59,10 @@ int64_t pawli_writer_next_ns(pawl_pool *pool);
 /* The writer thread, until pool->writer_exits. */
 void *pawli_writer_main(void *pool);
 
+/* For batch.c: how many more jobs may be claimed; and which claims of this pool were cancelled. */
+size_t pawli_writer_claim_room(pawl_pool *pool);
+void pawli_writer_look_for_cancels(pawl_pool *pool);
+
 /* supervise.c: jobs in hand and other pools, by the clock. */
 void pawli_supervise(pawl_pool *pool, int64_t now_ns);
 int64_t pawli_supervise_next_ns(const pawl_pool *pool);

@@ -1,13 +1,9 @@
 /* database.c - opening the job database that the user named.
  *
- * The pool is never started: the caller of each function does the writer's work. The file is looked
- * at with stat() only, because closing a descriptor of it would drop SQLite's locks. */
+ * The pool is never started: while no writer thread runs, each call does the writer's work itself. */
 #include "database.h"
 
 #include "message.h"
-
-#include <errno.h>
-#include <sys/stat.h>
 
 static void log_line(pawl_log_level level, const char *line, void *arg)
 {
@@ -22,13 +18,6 @@ int cli_database_problem(const cli_arguments *arguments)
     return CLI_EXIT_PROBLEM;
 }
 
-static void suggest_init(const cli_arguments *arguments, const char *file)
-{
-    struct stat status;
-    if (stat(file, &status) != 0 && errno == ENOENT)
-        cli_problem(arguments->verb->name, "'pawl init %s' creates it", file);
-}
-
 pawl_pool *cli_database_open(cli_arguments *arguments, uint32_t flags)
 {
     const char *file = arguments->operands[0];
@@ -36,7 +25,5 @@ pawl_pool *cli_database_open(cli_arguments *arguments, uint32_t flags)
     if (pawl_open(PAWL_OPTIONS(.store = file, .flags = flags, .log = log_line), &pool) == PAWL_OK)
         return pool;
     (void)cli_database_problem(arguments);
-    if (flags != 0)
-        suggest_init(arguments, file);
     return NULL;
 }

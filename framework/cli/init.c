@@ -13,6 +13,7 @@ static int run(cli_arguments *arguments)
         return arguments->exit_status;
     const char *file = arguments->operands[0];
     struct stat status;
+    /* Looked at, not opened: closing a descriptor of the file would drop SQLite's locks. */
     bool is_new = stat(file, &status) != 0;
     pawl_pool *pool = cli_database_open(arguments, 0);
     if (pool == NULL)
