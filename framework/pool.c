@@ -408,8 +408,10 @@ static pawl_status stop(pawl_pool *pool, int64_t grace_ms)
     if (!pool->started)
         return PAWL_OK;
     if (!become_quiet(pool, grace_ms))
-        return pawli_fail(PAWL_ERR_TIMEOUT, "%s: handlers still run after the grace time; their claims are "
-                                            "kept: call again", pool->path);
+        return pawli_fail(PAWL_ERR_TIMEOUT, "%s: after the grace time %u handlers still run and %u claims are "
+                                            "held (outcomes wait while the store cannot be written); they "
+                                            "are kept: call again", pool->path,
+                          atomic_load(&pool->dispatch.busy), atomic_load(&pool->writer.in_hand_now));
     tear_down(pool, !is_inline(pool));
     return PAWL_OK;
 }

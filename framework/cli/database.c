@@ -1,6 +1,6 @@
 /* database.c - opening the job database that the user named.
  *
- * The pool is never started: while no writer thread runs, each call does the writer's work itself. */
+ * The pool is never started: while no writer thread runs, each call does the writer's work. */
 #include "database.h"
 
 #include "message.h"

@@ -29,7 +29,7 @@ static const cli_column columns[] = {
     { .title = "STATUS" },
     { .title = "QUEUE", .is_elastic = true },
     { .title = "KIND", .is_elastic = true },
-    { .title = "PRIORITY", .is_number = true },
+    { .title = "PRIO", .is_number = true },
     { .title = "ATTEMPTS", .is_number = true },
     { .title = "TIME (UTC)" },
     { .title = "ERROR", .is_elastic = true },

@@ -14,7 +14,7 @@
 
 enum {
     ROWS_MAX = 128,        /* that wait */
-    GAP = 2,               /* cells between columns */
+    GAP = 2,               /* cells between columns; one where the terminal is narrow */
     ELASTIC_WIDTH_MIN = 8, /* cells that an elastic column keeps */
     FORMATTED_BYTES_MAX = 128
 };
@@ -74,19 +74,29 @@ static size_t *widest_elastic(const cli_table *table, size_t *widths)
     return widest;
 }
 
-static void fit_widths(const cli_table *table, size_t *widths)
+/* What the lines look like that are printed at once. */
+struct layout {
+    size_t widths[CLI_TABLE_COLUMNS_MAX];
+    size_t gap;
+};
+
+static struct layout fit(const cli_table *table)
 {
-    memcpy(widths, table->widths, table->column_count * sizeof *widths);
-    if (table->line_width == 0)
-        return;
+    struct layout layout = { .gap = GAP };
+    memcpy(layout.widths, table->widths, sizeof layout.widths);
     size_t total = GAP * (table->column_count - 1);
     for (size_t i = 0; i < table->column_count; i++)
-        total += widths[i];
+        total += table->widths[i];
+    if (table->line_width == 0 || total <= table->line_width)
+        return layout;
+    layout.gap = 1;
+    total -= (GAP - 1) * (table->column_count - 1);
     size_t *widest;
-    while (total > table->line_width && (widest = widest_elastic(table, widths)) != NULL) {
+    while (total > table->line_width && (widest = widest_elastic(table, layout.widths)) != NULL) {
         *widest -= 1;
         total -= 1;
     }
+    return layout;
 }
 
 /* Prints `text` in at most `width` cells; returns how many it took. */
@@ -110,8 +120,9 @@ static size_t columns_used(const cli_table *table, const cli_cell *row)
     return count;
 }
 
-static void print_row(const cli_table *table, const cli_cell *row, const size_t *widths)
+static void print_row(const cli_table *table, const cli_cell *row, const struct layout *layout)
 {
+    const size_t *widths = layout->widths;
     size_t room = table->line_width == 0 ? SIZE_MAX : table->line_width;
     size_t last = columns_used(table, row);
     size_t spaces = 0; /* owed from the cell before, and not printed at the end of a line */
@@ -122,16 +133,17 @@ static void print_row(const cli_table *table, const cli_cell *row, const size_t 
         if (spaces >= room)
             break;
         room -= spaces;
-        printf("%*s%s", (int)spaces, "", cli_terminal_begin(row[i].style));
+        cli_style style = row[i].width > 0 ? row[i].style : CLI_PLAIN;
+        printf("%*s%s", (int)spaces, "", cli_terminal_begin(style));
         size_t used = print_cut(row[i].text, row[i].width, width < room ? width : room);
-        fputs(cli_terminal_end(row[i].style), stdout);
+        fputs(cli_terminal_end(style), stdout);
         room -= used;
-        spaces = GAP + (table->columns[i].is_number ? width : widths[i]) - used;
+        spaces = layout->gap + (table->columns[i].is_number ? width : widths[i]) - used;
     }
     putchar('\n');
 }
 
-static void print_titles(const cli_table *table, const size_t *widths)
+static void print_titles(const cli_table *table, const struct layout *layout)
 {
     cli_cell titles[CLI_TABLE_COLUMNS_MAX];
     for (size_t i = 0; i < table->column_count; i++)
@@ -140,20 +152,19 @@ static void print_titles(const cli_table *table, const size_t *widths)
             .width = strlen(table->columns[i].title),
             .style = CLI_BOLD,
         };
-    print_row(table, titles, widths);
+    print_row(table, titles, layout);
 }
 
 void cli_table_flush(cli_table *table)
 {
     if (table->cell_count == 0)
         return;
-    size_t widths[CLI_TABLE_COLUMNS_MAX];
-    fit_widths(table, widths);
+    struct layout layout = fit(table);
     if (!table->is_titled)
-        print_titles(table, widths);
+        print_titles(table, &layout);
     table->is_titled = true;
     for (size_t i = 0; i < table->cell_count; i += table->column_count)
-        print_row(table, &table->cells[i], widths);
+        print_row(table, &table->cells[i], &layout);
     for (size_t i = 0; i < table->cell_count; i++)
         free(table->cells[i].text);
     table->cell_count = 0;

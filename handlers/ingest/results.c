@@ -21,13 +21,10 @@ static const char create_sql[] =
     " mtime_ns INTEGER NOT NULL, sha256 BLOB NOT NULL CHECK (length(sha256) = 32),"
     " lines INTEGER NOT NULL, words INTEGER NOT NULL) STRICT, WITHOUT ROWID";
 
-/* A file that has changed since is the same row. */
+/* A file that has changed since it was read last is the same row. */
 static const char record_sql[] =
-    "INSERT INTO ingest_file (path, job, bytes, mtime_ns, sha256, lines, words)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-    " ON CONFLICT (path) DO UPDATE SET job = excluded.job, bytes = excluded.bytes,"
-    "  mtime_ns = excluded.mtime_ns, sha256 = excluded.sha256,"
-    "  lines = excluded.lines, words = excluded.words";
+    "REPLACE INTO ingest_file (path, job, bytes, mtime_ns, sha256, lines, words)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
 /* ---------------------------------------------------------------------------------- writing */
 
@@ -64,8 +61,8 @@ static void bind(sqlite3_stmt *statement, int64_t job, const struct result *resu
     sqlite3_bind_int64(statement, 7, result->scan.words);
 }
 
-/* Prepares its statement each time. That costs microseconds, which reading a file outweighs; a kept
- * one would have to be finalized before pawl closes or reopens its connection. */
+/* Prepares its statement each time. That costs microseconds, which reading a file outweighs; one
+ * that is kept would have to be finalized before pawl closes or reopens its connection. */
 pawl_status results_record(void *db, pawl_job *job, void *arg)
 {
     sqlite3_stmt *statement;

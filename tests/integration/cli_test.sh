@@ -170,7 +170,7 @@ for verb in list stats "show 1" "cancel 1" "requeue 1" "pause q" "resume q" "enq
     name=$1
     shift
     expect 1 "$name on a missing file" "$name" missing.db "$@"
-    check "$name on a missing file: suggests init" err_has "'pawl init missing.db'"
+    check "$name on a missing file: suggests init" err_has "pawl init"
     check "$name on a missing file: creates nothing" test ! -e missing.db
 done
 echo "not a database, but long enough to be looked at as if it were one" >text
@@ -297,7 +297,7 @@ check "what was refused is not stored" out_lines 9
 
 expect 0 "list" list jobs.db
 check "list: a title and a line for each job" out_lines 10
-check "list: the titles" grep -q '^ *ID  STATUS  *QUEUE  *KIND  *PRIORITY  *ATTEMPTS  *TIME (UTC)' out
+check "list: the titles" grep -q '^ *ID  STATUS  *QUEUE  *KIND  *PRIO  *ATTEMPTS  *TIME (UTC)' out
 check "list: no line ends in spaces" test "$(grep -c ' $' out)" -eq 0
 check "list: no colours in a file" out_lacks "$escape"
 expect 0 "list --json" list jobs.db --json

@@ -48,7 +48,7 @@ pawl_status pawli_sqlite_status(int rc)
     }
 }
 
-static const char *remedy(int rc)
+const char *pawli_sqlite_remedy(int rc)
 {
     switch (rc & 0xFF) {
     case SQLITE_BUSY:
@@ -60,7 +60,8 @@ static const char *remedy(int rc)
                                 ".recover";
     case SQLITE_READONLY:
     case SQLITE_PERM: return "; the file or its directory cannot be written: check their permissions";
-    case SQLITE_CANTOPEN: return "; check that the directory exists and may be written";
+    case SQLITE_CANTOPEN: return "; check that the file may be read, and that its directory exists and may "
+                                "be written";
     default: return "";
     }
 }
@@ -69,7 +70,8 @@ pawl_status pawli_sqlite_failed(const pawli_sqlite *s, sqlite3 *db, int rc, cons
 {
     const char *text = db != NULL && (sqlite3_errcode(db) & 0xFF) == (rc & 0xFF) ? sqlite3_errmsg(db)
                                                                                 : sqlite3_errstr(rc);
-    return pawli_fail(pawli_sqlite_status(rc), "%s: cannot %s: %s%s", s->path, doing, text, remedy(rc));
+    return pawli_fail(pawli_sqlite_status(rc), "%s: cannot %s: %s%s", s->path, doing, text,
+                      pawli_sqlite_remedy(rc));
 }
 
 /* ---------------------------------------------------------------------------- the path */

@@ -78,7 +78,7 @@ static void note_due(pawli_sqlite *s, int status, int64_t available_at_ms)
  * On SQLITE_OK *settled is what the job has become. */
 static int write_aftermath(pawli_sqlite *s, const pawli_aftermath *a, pawl_state *settled)
 {
-    held_row row;
+    held_row row = { 0 };
     bool held;
     int rc = read_held(s, a->job, a->fence, &row, &held);
     if (rc != SQLITE_OK)

@@ -74,7 +74,7 @@ static int requeue(pawli_sqlite *s, int64_t id, const job_row *row, pawl_status 
 static int each(pawli_sqlite *s, pawli_operation *op)
 {
     for (size_t i = 0; i < op->count; i++) {
-        job_row row;
+        job_row row = { 0 };
         bool found;
         int rc = read_row(s, op->ids[i], &row, &found);
         op->each[i] = PAWL_ERR_NOT_FOUND;

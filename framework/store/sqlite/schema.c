@@ -146,8 +146,8 @@ pawl_status pawli_sqlite_schema_check(sqlite3 *db, const char *path, bool *prese
         has_meta = read_number(db, "SELECT value FROM pawl_meta WHERE key = 'schema'", &version, &found)
                        == SQLITE_OK && found;
     if (rc != SQLITE_OK)
-        return pawli_fail(pawli_sqlite_status(rc), "%s: cannot read the schema: %s", path,
-                          sqlite3_errmsg(db));
+        return pawli_fail(pawli_sqlite_status(rc), "%s: cannot read the schema: %s%s", path,
+                          sqlite3_errmsg(db), pawli_sqlite_remedy(rc));
     if (objects == 0)
         return PAWL_OK;
     if (!has_meta)

@@ -99,6 +99,7 @@ void pawli_sqlite_disconnect(pawli_sqlite *s);
 /* Maps a result code and says what happened to which file. */
 pawl_status pawli_sqlite_failed(const pawli_sqlite *s, sqlite3 *db, int rc, const char *doing);
 pawl_status pawli_sqlite_status(int rc);
+const char *pawli_sqlite_remedy(int rc); /* "", or "; what to do" */
 /* Is it the database's trouble rather than one row's? */
 bool pawli_sqlite_is_environment(int rc);
 
