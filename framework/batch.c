@@ -142,13 +142,33 @@ static void end_job(pawl_pool *pool, pawl_job *job, pawl_status status)
     keep_blank(pool, job);
 }
 
+/* Only marked here: other nodes of the job, another heartbeat or its eviction, may stand in this very
+ * batch, and a detached job may be the application's to free from the moment that it is let go of. */
+static void lose_claim(pawl_pool *pool, pawl_job *job)
+{
+    atomic_store(&job->lost, true);
+    pool->writer.lost_some = true;
+}
+
+static void let_go_of_lost(pawl_pool *pool)
+{
+    if (!pool->writer.lost_some)
+        return;
+    pool->writer.lost_some = false;
+    for (pawl_job *job = pool->writer.in_hand, *next; job != NULL; job = next) {
+        next = job->after;
+        if (atomic_load(&job->lost))
+            pawli_claim_lost(pool, job);
+    }
+}
+
 static void end_eviction(pawl_pool *pool, pawl_job *job)
 {
     pawli_log_line(&pool->log, PAWL_LOG_WARNING,
-                   "job %lld of kind \"%s\" is stuck: its handler ignored its timeout of %lld ms; its "
-                   "claim has ended, an outcome that comes later will be refused",
-                   (long long)job->claim.job, job->claim.kind, (long long)job->timeout_ms);
-    pawli_claim_lost(pool, job);
+                   "job %lld of kind \"%s\" is stuck: it %s; its claim has ended, an outcome that comes later "
+                   "will be refused",
+                   (long long)job->claim.job, job->claim.kind, job->eviction_error);
+    lose_claim(pool, job);
 }
 
 static bool is_settled(pawl_status status)
@@ -184,7 +204,7 @@ static void settle_heartbeat(pawl_pool *pool, pawli_heartbeat *h)
     if (h->status == PAWL_OK)
         atomic_store(&job->lease_boot_ms, h->lease_boot_ms);
     else if (h->status == PAWL_ERR_LEASE_LOST && job->in_hand && !job->ending_queued)
-        pawli_claim_lost(pool, job);
+        lose_claim(pool, job);
     if (h == &job->renewal)
         return;
     atomic_store(&job->heartbeat_state, 0);
@@ -248,13 +268,14 @@ static void count(pawl_pool *pool, const pawli_making *m)
 void pawli_batch_settle(pawl_pool *pool, pawli_making *m)
 {
     pawli_writer *w = &pool->writer;
-    bool tried_to_claim = m->batch.claim_max > 0 && m->batch.claimed_count == 0;
+    bool found_none = m->batch.claim_max > 0 && m->batch.claimed_count == 0 && m->batch.commands == 0;
     w->blanks = m->batch.blanks;
     w->blank_count -= m->batch.claimed_count;
     count(pool, m);
     adopt_claims(pool, m);
     settle_heartbeats(pool, m);
     settle_endings(pool, m);
+    let_go_of_lost(pool);
     pawli_survey_done(pool);
     bool operated = m->batch.operations != NULL;
     pawli_dispatch_put(&pool->dispatch, m->batch.claimed, m->batch.claimed_count);
@@ -263,5 +284,5 @@ void pawli_batch_settle(pawl_pool *pool, pawli_making *m)
         pawli_writer_look_for_cancels(pool);
     pawli_outlook out;
     pool->store->ops->outlook(pool->store, &out);
-    w->claims_dry = tried_to_claim && out.claimable > 0;
+    w->claims_dry = found_none && out.claimable > 0;
 }

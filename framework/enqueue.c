@@ -154,6 +154,8 @@ pawl_status pawli_enqueue_build(pawl_pool *pool, const pawl_job_spec *specs, siz
                                 pawl_status *each_out, pawli_enqueue_request **out)
 {
     size_t bytes;
+    if (specs == NULL)
+        return pawli_fail(PAWL_ERR_INVALID, "job: the spec is NULL");
     pawl_status st = measure(pool, specs, count, each_out, &bytes);
     if (st != PAWL_OK)
         return st;

@@ -35,6 +35,9 @@ pawl_status pawl_step(pawl_pool *pool, bool *progress)
         return st;
     if (!pool->started)
         return pawli_fail(PAWL_ERR_STATE, "pawl_step: the pool is not started");
+    if (atomic_load(&pool->stopping))
+        return pawli_fail(PAWL_ERR_STATE, "pawl_step: the pool is stopping; call pawl_stop() until it answers "
+                                          "PAWL_OK");
     bool wrote = step_writer(pool);
     bool ran = pawli_executor_step(pool, 0, false);
     if (progress != NULL)

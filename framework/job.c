@@ -52,7 +52,8 @@ static void let_go(pawl_job *job)
 {
     drop_effects(job);
     free(job->error);
-    job->error = NULL;
+    free(job->timeout_text);
+    job->error = job->timeout_text = NULL;
     job->error_bytes = 0;
     if (job->claim.source != NULL)
         pawli_enqueue_release(job->claim.source->owner);
@@ -273,28 +274,46 @@ static int64_t backoff_for(pawl_job *job)
     return delay >= 0 ? delay : pawli_job_backoff(job->pool, handler, job->claim.attempt);
 }
 
+static void say(pawl_job *job, const char *text, size_t bytes)
+{
+    job->ending.error = text;
+    job->ending.error_bytes = bytes;
+}
+
+/* "timed out after N ms: what the handler said of it" */
+static void explain_timeout(pawl_job *job)
+{
+    int length = snprintf(job->error_text, sizeof job->error_text, "timed out after %" PRId64 " ms",
+                          job->timeout_ms);
+    say(job, job->error_text, (size_t)length);
+    if (job->error == NULL || (job->timeout_text = malloc(PAWLI_ERROR_BYTES_MAX)) == NULL)
+        return;
+    char *text = job->timeout_text;
+    length = snprintf(text, PAWLI_ERROR_BYTES_MAX, "%s: ", job->error_text);
+    size_t bytes = pawli_text_clean(text + length, PAWLI_ERROR_BYTES_MAX - (size_t)length, job->error,
+                                    job->error_bytes);
+    say(job, text, (size_t)length + bytes);
+}
+
 /* A text for last_error where the handler gave none: never an invisible failure. */
 static void explain(pawl_job *job, const pawli_trial *trial, const pawli_verdict *verdict)
 {
-    pawli_ending *ending = &job->ending;
-    ending->error = job->error;
-    ending->error_bytes = job->error_bytes;
-    bool is_failure = verdict->outcome == PAWL_RETRY || verdict->outcome == PAWL_FAILED;
-    if (!is_failure || (job->error != NULL && !trial->timed_out))
+    int length = 0;
+    say(job, job->error, job->error_bytes);
+    if (verdict->outcome != PAWL_RETRY && verdict->outcome != PAWL_FAILED)
         return;
-    int length;
-    if (trial->timed_out && trial->returned != PAWL_FAILED)
-        length = snprintf(job->error_text, sizeof job->error_text, "timed out after %" PRId64 " ms",
-                          job->timeout_ms);
-    else if (job->error != NULL)
+    if (trial->timed_out && trial->returned != PAWL_FAILED) {
+        explain_timeout(job);
         return;
-    else if (!pawli_outcome_is_known(trial->returned))
+    }
+    if (job->error != NULL)
+        return;
+    if (!pawli_outcome_is_known(trial->returned))
         length = snprintf(job->error_text, sizeof job->error_text, "the handler returned %d",
                           trial->returned);
     else
         length = snprintf(job->error_text, sizeof job->error_text, "the handler gave no reason");
-    ending->error = job->error_text;
-    ending->error_bytes = (size_t)length;
+    say(job, job->error_text, (size_t)length);
 }
 
 static void decide(pawl_job *job, int returned)

@@ -51,7 +51,8 @@ struct pawl_job {
     int64_t retry_in_ms; /* negative: not said */
     char *error;         /* NULL: none; PAWLI_ERROR_BYTES_MAX */
     size_t error_bytes;
-    char error_text[64]; /* when the handler gave none */
+    char error_text[64]; /* when the handler gave none, or it timed out */
+    char *timeout_text;  /* both; NULL: not needed */
     pawli_effect *effects, **effects_tail;
     int returned;
 

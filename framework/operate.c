@@ -49,7 +49,9 @@ static pawl_status many(pawl_pool *pool, pawli_operation_type type, const int64_
     pawl_status st = pawli_pool_enter(pool, PAWLI_WAITS | PAWLI_WRITES);
     if (st != PAWL_OK || count == 0)
         return st;
-    if (ids == NULL || count > OPERATE_MAX)
+    if (ids == NULL)
+        return pawli_fail(PAWL_ERR_INVALID, "ids is NULL");
+    if (count > OPERATE_MAX)
         return pawli_fail(PAWL_ERR_INVALID, "%zu ids: 1 to %d in one call", count, OPERATE_MAX);
     pawli_operate_request *request = create(type, count);
     if (request == NULL)

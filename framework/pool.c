@@ -288,7 +288,7 @@ static pawl_status start(pawl_pool *pool)
 {
     if (pool->started)
         return atomic_load(&pool->stopping)
-                   ? pawli_fail(PAWL_ERR_STATE, "%s: the pool is stopping; stop it first", pool->path)
+                   ? pawli_fail(PAWL_ERR_STATE, "%s: the pool is stopping; call pawl_stop() until it answers PAWL_OK", pool->path)
                    : PAWL_OK;
     atomic_store(&pool->writer_exits, false);
     atomic_store(&pool->is_quiet, false);
@@ -408,10 +408,11 @@ static pawl_status stop(pawl_pool *pool, int64_t grace_ms)
     if (!pool->started)
         return PAWL_OK;
     if (!become_quiet(pool, grace_ms))
-        return pawli_fail(PAWL_ERR_TIMEOUT, "%s: after the grace time %u handlers still run and %u claims are "
-                                            "held (outcomes wait while the store cannot be written); they "
-                                            "are kept: call again", pool->path,
-                          atomic_load(&pool->dispatch.busy), atomic_load(&pool->writer.in_hand_now));
+        return pawli_fail(PAWL_ERR_TIMEOUT, "%s: after the grace time %u handlers run, %u detached jobs are not "
+                                            "finished, and %u claims are held in all (an outcome waits while "
+                                            "the store cannot be written); they are kept: call again",
+                          pool->path, atomic_load(&pool->dispatch.busy),
+                          atomic_load(&pool->dispatch.detached), atomic_load(&pool->writer.in_hand_now));
     tear_down(pool, !is_inline(pool));
     return PAWL_OK;
 }

@@ -9,6 +9,7 @@
  *          mapped, and what is read of others' files is checked. */
 #include "presence.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,11 +36,14 @@ typedef struct header {
 
 /* ------------------------------------------------------------------------ who a process is */
 
-/* Start time in clock ticks since boot: field 22 of /proc/PID/stat; the name before it may hold spaces
- * and parentheses. 0: no such process. */
+/* Start time in clock ticks since boot: field 22 of /proc/PID/stat, where field 3 is the state and field 20
+ * the number of threads; the name before them may hold spaces and parentheses. 0: no such process, or one
+ * that has ended and was not waited for yet. A leader that ended before its threads is a living process. */
 static int64_t start_time(int64_t pid)
 {
-    char path[64], text[1024];
+    char path[64], text[1024], state = 'X';
+    long threads = 0;
+    long long started = 0;
     (void)snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
     FILE *file = fopen(path, "re");
     if (file == NULL)
@@ -47,13 +51,12 @@ static int64_t start_time(int64_t pid)
     size_t bytes = fread(text, 1, sizeof text - 1, file);
     (void)fclose(file);
     text[bytes] = '\0';
-    char *at = strrchr(text, ')');
-    int64_t started = 0;
-    for (int field = 2; at != NULL && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (at != NULL)
-        started = strtoll(at, NULL, 10);
-    return started;
+    const char *name_end = strrchr(text, ')');
+    if (name_end == NULL
+        || sscanf(name_end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %lld",
+                  &state, &threads, &started) != 3)
+        return 0;
+    return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : started;
 }
 
 static void read_boot_id(char *out, size_t capacity)
@@ -253,21 +256,22 @@ static bool reads_whole(int file, void *out, size_t bytes, off_t offset)
     return true;
 }
 
-static void read_fences(int file, uint64_t **fences, size_t *count)
+static bool read_fences(int file, uint64_t **fences, size_t *count)
 {
     header head;
     if (!reads_whole(file, &head, sizeof head, 0) || head.magic != MAGIC || head.slot_count == 0
         || head.slot_count > SLOTS_READ_MAX)
-        return;
+        return false;
     uint64_t *slots = calloc((size_t)head.slot_count, sizeof *slots);
     if (slots == NULL || !reads_whole(file, slots, (size_t)head.slot_count * sizeof *slots, HEADER_BYTES)) {
         free(slots);
-        return;
+        return false;
     }
     for (size_t i = 0; i < head.slot_count; i++)
         if (slots[i] != 0)
             slots[(*count)++] = slots[i];
     *fences = slots;
+    return true;
 }
 
 static bool is_locked(int file)
@@ -282,7 +286,7 @@ static bool process_is_gone(const pawli_holder *holder)
 }
 
 static pawli_life probe_file(const char *path, const pawli_holder *holder, bool same_space,
-                             uint64_t **fences, size_t *count)
+                             pawli_record *record)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0) /* removed, or never there: the process table alone can prove it */
@@ -291,19 +295,17 @@ static pawli_life probe_file(const char *path, const pawli_holder *holder, bool 
     if (!is_locked(file))
         life = !same_space || process_is_gone(holder) ? PAWLI_DEAD : PAWLI_UNPROVEN;
     if (life == PAWLI_DEAD)
-        read_fences(file, fences, count);
+        record->is_known = read_fences(file, &record->fences, &record->count);
     (void)close(file);
     return life;
 }
 
-pawli_life pawli_presence_probe(const pawli_presence *p, const pawli_holder *holder, uint64_t **fences,
-                                size_t *count)
+pawli_life pawli_presence_probe(const pawli_presence *p, const pawli_holder *holder, pawli_record *record)
 {
     pawli_holder self;
     memset(&self, 0, sizeof self);
     describe(&self);
-    *fences = NULL;
-    *count = 0;
+    *record = (pawli_record){ false, NULL, 0 };
     if (!is_plain_name(holder->side))
         return PAWLI_UNPROVEN;
     bool same_boot = strcmp(holder->boot, self.boot) == 0;
@@ -313,7 +315,7 @@ pawli_life pawli_presence_probe(const pawli_presence *p, const pawli_holder *hol
     char *path = concatenate(p->directory, "/", holder->side);
     if (path == NULL)
         return PAWLI_UNPROVEN;
-    pawli_life life = probe_file(path, holder, same_space, fences, count);
+    pawli_life life = probe_file(path, holder, same_space, record);
     free(path);
     return same_boot ? life : PAWLI_DEAD; /* R13: another boot, another kernel: nothing of it lives */
 }
@@ -326,4 +328,41 @@ void pawli_presence_clear(const pawli_presence *p, const pawli_holder *holder)
     if (path != NULL)
         (void)unlink(path);
     free(path);
+}
+
+/* ---------------------------------------------------------------------------- what is left over */
+
+static bool is_named_by(const char *name, const pawli_holder *holders, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(holders[i].side, name) == 0)
+            return true;
+    return false;
+}
+
+/* Nobody's: its process is gone, it is not locked, and it is not of this process. */
+static bool is_left_over(int directory, const char *name)
+{
+    int64_t pid = 0, started = 0;
+    if (sscanf(name, "%" SCNd64 "-%" SCNd64, &pid, &started) != 2 || pid == getpid()
+        || start_time(pid) == started)
+        return false;
+    int file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0)
+        return false;
+    bool free = !is_locked(file);
+    (void)close(file);
+    return free;
+}
+
+void pawli_presence_sweep(const pawli_presence *p, const pawli_holder *holders, size_t count)
+{
+    DIR *directory = opendir(p->directory);
+    if (directory == NULL)
+        return;
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory))
+        if (is_plain_name(entry->d_name) && !is_named_by(entry->d_name, holders, count)
+            && is_left_over(dirfd(directory), entry->d_name))
+            (void)unlinkat(dirfd(directory), entry->d_name, 0);
+    (void)closedir(directory);
 }

@@ -45,10 +45,18 @@ typedef enum pawli_life {
     PAWLI_DEAD
 } pawli_life;
 
-/* Is the holder dead, and if so, which fences was it running? `*fences` is the caller's to free. */
+/* What a dead holder was running. */
+typedef struct pawli_record {
+    bool is_known; /* its file was there and whole */
+    uint64_t *fences; /* the caller's to free; NULL: none */
+    size_t count;
+} pawli_record;
+
 pawli_life pawli_presence_probe(const pawli_presence *presence, const pawli_holder *holder,
-                                uint64_t **fences, size_t *count);
+                                pawli_record *record);
 /* Removes what a dead holder left in the side directory. */
 void pawli_presence_clear(const pawli_presence *presence, const pawli_holder *holder);
+/* Removes side files that nobody holds and that none of these holders names. */
+void pawli_presence_sweep(const pawli_presence *presence, const pawli_holder *holders, size_t count);
 
 #endif

@@ -31,7 +31,7 @@ static int64_t exponential(const pawli_backoff *backoff, uint32_t failure)
     int64_t delay = backoff->first_ms;
     for (uint32_t i = 1; i < failure; i++) {
         int64_t next = scale(delay, backoff->percent);
-        if (next == delay || delay >= backoff->max_ms)
+        if (next == delay || delay >= backoff->max_ms || delay >= PAWLI_TIME_MAX_MS)
             break; /* it will not grow any more */
         delay = next;
     }

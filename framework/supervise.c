@@ -143,7 +143,9 @@ static void evict(pawl_pool *pool, pawl_job *job, int64_t limit)
         .backoff_ms = pawli_job_backoff(pool, handler, job->claim.attempt),
     };
     int length = snprintf(job->eviction_error, sizeof job->eviction_error,
-                          "timed out after %" PRId64 " ms; its handler did not return", limit);
+                          "timed out after %" PRId64 " ms and %s", limit,
+                          atomic_load(&job->phase) == PAWLI_PHASE_DETACHED ? "was not finished"
+                                                                           : "did not return");
     job->eviction.verdict = pawli_judge(&trial);
     job->eviction.effects = NULL;
     job->eviction.error = job->eviction_error;
@@ -201,57 +203,79 @@ static int64_t watch_over_all(pawl_pool *pool, int64_t now_ns)
 
 /* ------------------------------------------------------------------------ the other pools */
 
-static void add_rescue(pawli_writer *w, const pawli_holder *holder, uint64_t *fences, size_t count)
+#define HOLDERS_PAGE 64
+
+/* A rescue, and who it is about. */
+typedef struct death {
+    pawli_rescue rescue; /* first */
+    pawli_holder holder;
+} death;
+
+static void add_rescue(pawli_writer *w, const pawli_holder *holder, pawli_record *record)
 {
-    pawli_rescue *rescue = calloc(1, sizeof *rescue);
-    if (rescue == NULL) {
-        free(fences); /* the next survey tries again */
+    death *added = calloc(1, sizeof *added);
+    if (added == NULL) {
+        free(record->fences); /* the next survey tries again */
         return;
     }
-    *rescue = (pawli_rescue){ .next = w->rescues, .holder = holder->id, .started = fences,
-                              .started_count = count };
-    w->rescues = rescue;
-    w->dead[w->dead_count++] = *holder;
+    added->holder = *holder;
+    added->rescue = (pawli_rescue){ .next = w->rescues, .holder = holder->id,
+                                    .has_record = record->is_known, .started = record->fences,
+                                    .started_count = record->count };
+    w->rescues = &added->rescue;
 }
 
-void pawli_survey(pawl_pool *pool)
+static void probe_page(pawl_pool *pool, const pawli_holder *holders, size_t count)
 {
-    pawli_writer *w = &pool->writer;
-    pawli_holder *holders = malloc(PAWLI_HOLDERS_MAX * sizeof *holders);
-    size_t count = 0;
+    for (size_t i = 0; i < count; i++) {
+        pawli_record record;
+        if (pawli_presence_probe(&pool->presence, &holders[i], &record) == PAWLI_DEAD)
+            add_rescue(&pool->writer, &holders[i], &record);
+    }
+}
+
+static bool survey_page(pawl_pool *pool, int64_t after_id, pawli_holder *holders, size_t *count)
+{
     bool expired = false;
+    if (pool->store->ops->survey(pool->store, pawli_clock_boot_ms(&pool->clock), after_id, holders,
+                                 HOLDERS_PAGE, count, &expired) != PAWL_OK)
+        return false;
+    pool->writer.sweep = expired;
+    return true;
+}
+
+static void survey(pawl_pool *pool, bool first)
+{
+    pawli_holder *holders = malloc(HOLDERS_PAGE * sizeof *holders);
+    size_t count = HOLDERS_PAGE, seen = 0;
+    int64_t after_id = 0;
     if (holders == NULL)
         return;
-    if (pool->store->ops->survey(pool->store, pawli_clock_boot_ms(&pool->clock), holders,
-                                 PAWLI_HOLDERS_MAX, &count, &expired) == PAWL_OK) {
-        for (size_t i = 0; i < count; i++) {
-            uint64_t *fences;
-            size_t started;
-            if (pawli_presence_probe(&pool->presence, &holders[i], &fences, &started) == PAWLI_DEAD)
-                add_rescue(w, &holders[i], fences, started);
-        }
-        w->others = count > 0;
-        w->sweep = expired;
+    while (count == HOLDERS_PAGE && survey_page(pool, after_id, holders, &count)) {
+        probe_page(pool, holders, count);
+        seen += count;
+        if (count > 0)
+            after_id = holders[count - 1].id;
     }
+    if (first && seen == count) /* all of them are on this page */
+        pawli_presence_sweep(&pool->presence, holders, count);
+    pool->writer.others = seen > 0;
     free(holders);
 }
 
 void pawli_survey_done(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
-    pawli_outlook out;
-    pool->store->ops->outlook(pool->store, &out);
     while (w->rescues != NULL) {
-        pawli_rescue *gone = w->rescues;
-        w->rescues = gone->next;
-        free((void *)(uintptr_t)gone->started);
+        death *gone = (death *)(void *)w->rescues;
+        w->rescues = gone->rescue.next;
+        if (gone->rescue.complete)
+            pawli_presence_clear(&pool->presence, &gone->holder);
+        else
+            w->next_survey_ns = 0; /* some of its claims are left */
+        free((void *)(uintptr_t)gone->rescue.started);
         free(gone);
     }
-    for (size_t i = 0; i < w->dead_count && !out.more; i++)
-        pawli_presence_clear(&pool->presence, &w->dead[i]);
-    if (out.more)
-        w->next_survey_ns = 0; /* some claims of the dead are left */
-    w->dead_count = 0;
     w->sweep = false;
 }
 
@@ -266,9 +290,9 @@ void pawli_supervise(pawl_pool *pool, int64_t now_ns)
 {
     pawli_writer *w = &pool->writer;
     if (survey_is_due(pool, now_ns)) {
-        w->survey_now = false;
         w->next_survey_ns = now_ns + SURVEY_EVERY_NS;
-        pawli_survey(pool);
+        survey(pool, w->survey_now);
+        w->survey_now = false;
     }
     if (now_ns < w->next_supervise_ns && !atomic_load(&pool->stopping))
         return;

@@ -55,15 +55,26 @@ bool pawli_utf8_valid(const char *text, size_t bytes)
     return true;
 }
 
+/* C0, DEL, and C1 (U+0080 … U+009F), which some terminals obey as well. */
+static bool is_control(const char *text, size_t step)
+{
+    unsigned char first = (unsigned char)text[0];
+    if (step == 1)
+        return first < 0x20 || first == 0x7F;
+    return step == 2 && first == 0xC2 && (unsigned char)text[1] < 0xA0;
+}
+
 bool pawli_name_valid(const char *name)
 {
     size_t bytes = strnlen(name, PAWLI_NAME_BYTES_MAX + 1);
     if (bytes == 0 || bytes > PAWLI_NAME_BYTES_MAX)
         return false;
-    for (size_t i = 0; i < bytes; i++)
-        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)
+    for (size_t at = 0, step; at < bytes; at += step) {
+        step = pawli_utf8_step(name + at, bytes - at);
+        if (step == 0 || is_control(name + at, step))
             return false;
-    return pawli_utf8_valid(name, bytes);
+    }
+    return true;
 }
 
 size_t pawli_text_clean(char *out, size_t capacity, const char *text, size_t bytes)
@@ -88,16 +99,15 @@ size_t pawli_text_escape(char *out, size_t capacity, const char *text, size_t by
 {
     size_t used = 0;
     for (size_t at = 0; at < bytes;) {
-        unsigned char byte = (unsigned char)text[at];
-        size_t step = byte < 0x20 || byte == 0x7F ? 0 : pawli_utf8_step(text + at, bytes - at);
-        if (step == 2 && byte == 0xC2 && (unsigned char)text[at + 1] < 0xA0)
-            step = 0; /* U+0080 … U+009F are control characters too */
+        size_t step = pawli_utf8_step(text + at, bytes - at);
+        if (step > 0 && is_control(text + at, step))
+            step = 0;
         if (used + (step > 0 ? step : 4) >= capacity)
             break;
         if (step > 0)
             memcpy(out + used, text + at, step);
         else
-            (void)snprintf(out + used, capacity - used, "\\x%02X", byte);
+            (void)snprintf(out + used, capacity - used, "\\x%02X", (unsigned char)text[at]);
         used += step > 0 ? step : 4;
         at += step > 0 ? step : 1;
     }

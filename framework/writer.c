@@ -20,12 +20,13 @@
 #define BEGIN_SLICE_MS 20     /* the writer looks up between two tries to get the write lock */
 #define RETRY_MIN_NS (1 * PAWLI_NS_PER_MS)
 #define RETRY_MAX_NS (1000 * PAWLI_NS_PER_MS)
+#define TIDY_AGAIN_NS (1000 * PAWLI_NS_PER_MS)
 #define CLOCK_CHECK_NS (2000 * PAWLI_NS_PER_MS) /* the wall clock may be set while a job waits for it */
 
 void pawli_writer_init(pawli_writer *w)
 {
     memset(w, 0, sizeof *w);
-    w->next_supervise_ns = PAWLI_NEVER;
+    w->next_supervise_ns = w->next_tidy_ns = PAWLI_NEVER;
 }
 
 /* ------------------------------------------------------------------------------- queues */
@@ -139,6 +140,7 @@ static bool has_work(pawl_pool *pool)
     if (!w->may_claim || !pool->started)
         return false; /* a borrowed role does what was asked for, nothing else */
     return is_due(pool, &out) || out.more || out.prune_wanted
+           || out.next_prune_ms <= pawli_clock_wall_ms(&pool->clock)
            || (out.claimable > 0 && !w->claims_dry && pawli_writer_claim_room(pool) > 0);
 }
 
@@ -193,6 +195,16 @@ static void recovered(pawl_pool *pool)
     w->retry_delay_ns = RETRY_MIN_NS;
 }
 
+/* The batch was written, but claims, promotion or pruning met an error: no hot loop over it. */
+static void put_off_own_work(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    if (!w->trouble_told)
+        pawli_log_line(&pool->log, PAWL_LOG_ERROR, "%s", pawl_error_message());
+    w->trouble_told = true;
+    w->retry_at_ns = pawli_add(pawli_steady_now_ns(), RETRY_MAX_NS / 10);
+}
+
 /* -------------------------------------------------------------------------------- a step */
 
 static bool write_batch(pawl_pool *pool)
@@ -213,7 +225,9 @@ static bool write_batch(pawl_pool *pool)
     }
     recovered(pool);
     pawli_batch_settle(pool, &m);
-    (void)ops->tidy(pool->store, false);
+    if (m.batch.refused)
+        put_off_own_work(pool);
+    pool->writer.next_tidy_ns = ops->tidy(pool->store, false) ? 0 : PAWLI_NEVER;
     return true;
 }
 
@@ -251,7 +265,7 @@ static void look_around(pawl_pool *pool)
 static bool nothing_in_hand(pawl_pool *pool)
 {
     const pawli_writer *w = &pool->writer;
-    return w->in_hand == NULL && w->endings.first == NULL
+    return w->in_hand == NULL && w->lost == NULL && w->endings.first == NULL
            && atomic_load(&pool->dispatch.length) == 0 && atomic_load(&pool->dispatch.busy) == 0;
 }
 
@@ -276,12 +290,21 @@ static void answer_waiters(pawl_pool *pool)
             pawli_request_answer(pool, pawli_request_of(command), PAWL_OK);
 }
 
+static void tidy_at_rest(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    int64_t now = pawli_clock_steady_ns(&pool->clock);
+    if (w->next_tidy_ns != PAWLI_NEVER && now < w->next_tidy_ns)
+        return;
+    w->next_tidy_ns = pool->store->ops->tidy(pool->store, true) ? now + TIDY_AGAIN_NS : PAWLI_NEVER;
+}
+
 static void rest(pawl_pool *pool)
 {
     if (atomic_load(&pool->stopping) && nothing_in_hand(pool))
         pawli_pool_tell_quiet(pool);
     answer_waiters(pool);
-    (void)pool->store->ops->tidy(pool->store, true);
+    tidy_at_rest(pool);
 }
 
 bool pawli_writer_step(pawl_pool *pool)
@@ -312,18 +335,19 @@ bool pawli_writer_step_as_caller(pawl_pool *pool)
 
 /* -------------------------------------------------------------------------------- the thread */
 
-static int64_t due_ns(const pawl_pool *pool, int64_t now_ns, const pawli_outlook *out)
-{
-    if (out->next_due_ms == PAWLI_NEVER)
-        return PAWLI_NEVER;
-    int64_t wait_ms = out->next_due_ms - pawli_clock_wall_ms(&pool->clock);
-    int64_t wait_ns = wait_ms > 0 ? pawli_ms_to_ns(wait_ms) : 0;
-    return now_ns + (wait_ns < CLOCK_CHECK_NS ? wait_ns : CLOCK_CHECK_NS);
-}
-
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+/* When the wall clock will say `at_ms`, looked at again after `check_ns` at the latest: it may be set. */
+static int64_t wall_to_steady(const pawl_pool *pool, int64_t at_ms, int64_t check_ns)
+{
+    if (at_ms == PAWLI_NEVER)
+        return PAWLI_NEVER;
+    int64_t wait_ms = at_ms - pawli_clock_wall_ms(&pool->clock);
+    int64_t wait_ns = wait_ms > 0 ? pawli_ms_to_ns(wait_ms) : 0;
+    return pawli_add(pawli_clock_steady_ns(&pool->clock), earlier(wait_ns, check_ns));
 }
 
 int64_t pawli_writer_next_ns(pawl_pool *pool)
@@ -333,7 +357,11 @@ int64_t pawli_writer_next_ns(pawl_pool *pool)
     if (w->retry_at_ns > now && has_work(pool))
         return w->retry_at_ns; /* nothing else can be done before */
     pawli_outlook out = outlook(pool);
-    return earlier(due_ns(pool, now, &out), pawli_supervise_next_ns(pool));
+    int64_t next = earlier(w->next_tidy_ns, pawli_supervise_next_ns(pool));
+    next = earlier(next, wall_to_steady(pool, out.next_due_ms, CLOCK_CHECK_NS));
+    return pool->started && w->may_claim
+               ? earlier(next, wall_to_steady(pool, out.next_prune_ms, PAWLI_NEVER))
+               : next;
 }
 
 void *pawli_writer_main(void *arg)

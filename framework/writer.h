@@ -9,8 +9,6 @@
 #include "job.h"
 #include "request.h"
 
-#define PAWLI_HOLDERS_MAX 64 /* other pools that one look takes in */
-
 typedef struct pawli_queue {
     pawli_command *first, *last;
     size_t count;
@@ -30,15 +28,14 @@ typedef struct pawli_writer {
     size_t blank_count;
     bool may_claim;          /* not while a caller only borrows the role */
     uint32_t finished_before, finished_last; /* endings in the last two commits */
-    int64_t next_supervise_ns, next_survey_ns, retry_at_ns;
+    int64_t next_supervise_ns, next_survey_ns, next_tidy_ns, retry_at_ns;
     int64_t retry_delay_ns;
     bool survey_now;         /* at start: what a predecessor left behind */
     bool others;             /* other pools hold claims */
     bool sweep;              /* claims of others are past their lease */
     _Atomic bool look_wanted; /* set by the loop: the log has changed */
     pawli_rescue *rescues;
-    pawli_holder dead[PAWLI_HOLDERS_MAX];
-    size_t dead_count;
+    bool lost_some;          /* a job in hand is marked as lost */
     size_t renewals;         /* jobs in hand with renewal_queued */
     bool claims_dry;         /* nothing could be claimed although the counters said so */
     bool trouble_told;       /* the store's trouble was logged; once until it is over */
@@ -66,7 +63,6 @@ void pawli_writer_look_for_cancels(pawl_pool *pool);
 /* supervise.c: jobs in hand and other pools, by the clock. */
 void pawli_supervise(pawl_pool *pool, int64_t now_ns);
 int64_t pawli_supervise_next_ns(const pawl_pool *pool);
-void pawli_survey(pawl_pool *pool);
 void pawli_survey_done(pawl_pool *pool);
 /* A job leaves the list of those in hand; `lost`: it is kept until its handler is done with it. */
 void pawli_in_hand_add(pawl_pool *pool, pawl_job *job);

@@ -24,7 +24,7 @@ typedef struct pawli_store pawli_store;
 typedef struct pawli_service {
     uint32_t in_flight_max; /* 0: no limit */
     uint32_t in_flight;     /* claims held; kept by the writer */
-    uint32_t picked;        /* by the batch under way; kept by the store */
+    int32_t picked;         /* by the batch under way, less what it has ended; kept by the store */
 } pawli_service;
 
 struct pawli_new_job;
@@ -137,8 +137,10 @@ typedef struct pawli_holder {
 typedef struct pawli_rescue {
     struct pawli_rescue *next;
     int64_t holder;
+    bool has_record;         /* `started` is known; else all its claims may have been running */
     const uint64_t *started; /* fences of the jobs that its executors were running */
     size_t started_count;
+    bool complete;           /* the answer: no claim of it is left */
     pawl_status status;
 } pawli_rescue;
 
@@ -157,6 +159,7 @@ typedef struct pawli_batch {
     /* What was done. */
     pawli_claim *claimed;    /* taken from the blanks, in the order of the claims */
     size_t claimed_count, handed_off, rescued;
+    bool refused;            /* the pool's own work met an error: not again at once */
     size_t commands;
 } pawli_batch;
 
@@ -165,6 +168,7 @@ typedef struct pawli_outlook {
     int64_t claimable;    /* jobs that are due, served here and not paused */
     int64_t next_due_ms;  /* the earliest delayed job; PAWLI_NEVER */
     bool prune_wanted;    /* history is over its bounds */
+    int64_t next_prune_ms; /* when it is to be looked at for its age; PAWLI_NEVER */
     bool more;            /* a bounded slice ended before its work did */
     int64_t wal_frames;
 } pawli_outlook;
@@ -199,7 +203,7 @@ typedef struct pawli_store_ops {
     /* Notices what other connections have committed; never blocks on the write lock. */
     pawl_status (*look)(pawli_store *store, bool *changed);
     void (*outlook)(pawli_store *store, pawli_outlook *out);
-    /* Work for a moment without traffic: true if another one would be useful. */
+    /* Housekeeping between transactions, more of it when idle. True: some is left, come again. */
     bool (*tidy)(pawli_store *store, bool idle);
     /* Forgets which lanes are served: the registry may have changed. */
     void (*unserve)(pawli_store *store);
@@ -207,8 +211,9 @@ typedef struct pawli_store_ops {
     /* This pool as a holder of claims: `holder->id` is set. */
     pawl_status (*join)(pawli_store *store, pawli_holder *holder, int64_t now_ms);
     pawl_status (*leave)(pawli_store *store, int64_t now_ms);
-    /* The other holders that have not left; and whether any claim of theirs is past its lease. */
-    pawl_status (*survey)(pawli_store *store, int64_t boot_ms, pawli_holder *holders,
+    /* The other holders that have not left, a page in the order of their ids; and whether any claim of
+     * theirs is past its lease. */
+    pawl_status (*survey)(pawli_store *store, int64_t boot_ms, int64_t after_id, pawli_holder *holders,
                           size_t capacity, size_t *count, bool *expired);
     /* Jobs claimed here that somebody has cancelled. */
     pawl_status (*cancels)(pawli_store *store, int64_t *jobs, size_t capacity, size_t *count);

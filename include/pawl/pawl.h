@@ -50,7 +50,7 @@ typedef struct pawl_pool pawl_pool; /* one open runtime: a store, a writer, exec
 typedef struct pawl_job pawl_job;   /* one claimed job, as its handler sees it */
 
 #ifdef __cplusplus
-#define PAWL_INIT(type) { sizeof(type) }
+#define PAWL_INIT(type) ([] { type empty{}; empty.struct_size = sizeof(type); return empty; }())
 #else
 #define PAWL_INIT(type) { .struct_size = sizeof(type) }
 #endif
@@ -67,7 +67,7 @@ typedef enum pawl_status {
     PAWL_ERR_STORE = -4,        /* SQLite or the file system refused; nothing was stored */
     PAWL_ERR_UNKNOWN = -5,      /* the commit's result is not known: stored whole or not at all */
     PAWL_ERR_FULL = -6,         /* the disk, or a bound of the pool, is full; nothing was stored */
-    PAWL_ERR_NOT_FOUND = -7,    /* no such job */
+    PAWL_ERR_NOT_FOUND = -7,    /* no such job, or no such file */
     PAWL_ERR_STATE = -8,        /* not possible in this state, or not from this place */
     PAWL_ERR_LEASE_LOST = -9,   /* the claim is not held any more; nothing was changed */
     PAWL_ERR_TIMEOUT = -10,     /* the time given is over; what was begun goes on */
@@ -82,7 +82,7 @@ typedef enum pawl_state {
     PAWL_STATE_SUCCEEDED,
     PAWL_STATE_FAILED,      /* the dead letter: attempts used up, or a permanent failure */
     PAWL_STATE_CANCELLED,
-    PAWL_STATE_BLOCKED      /* waits for other jobs */
+    PAWL_STATE_BLOCKED      /* reserved: waits for other jobs */
 } pawl_state;
 
 /** What a handler returns. Any other value follows the handler's policy for unknown errors, so a
@@ -90,7 +90,8 @@ typedef enum pawl_state {
 typedef enum pawl_outcome {
     PAWL_UNKNOWN = -1,    /* an error without a class: the policy `unknown` decides */
     PAWL_SUCCEEDED = 0,
-    PAWL_RETRY = 101,     /* try again after the backoff, while attempts are left */
+    PAWL_RETRY = 101,     /* try again after the backoff, while attempts are left; while the pool stops
+                             it is given back uncharged instead */
     PAWL_FAILED,          /* permanent: no retry */
     PAWL_CANCELLED,       /* ended on request */
     PAWL_SNOOZED,         /* not now: again after pawl_job_retry_in(), uncharged */
@@ -123,7 +124,7 @@ typedef enum pawl_log_level {
 
 /** Runs a job on an executor thread, outside any transaction and any lock of pawl.
  *  Returns a pawl_outcome. `job` is valid until the handler returns, or, for PAWL_DETACHED, until
- *  pawl_job_finish(). */
+ *  pawl_job_finish(). It must return: no longjmp, no pthread_exit, no C++ exception out of it. */
 typedef int (*pawl_handler_fn)(pawl_job *job, void *arg);
 
 /** Writes a job's effects; see pawl_job_on_success(). `db` is the writer's struct sqlite3 *. */
@@ -190,7 +191,11 @@ typedef struct pawl_options {
 
 typedef struct pawl_handler_options {
     size_t struct_size;
-    int64_t timeout_ms;            /* from the handler's start; default and PAWL_NONE: no limit */
+    int64_t timeout_ms;            /* from the handler's start; default and PAWL_NONE: no limit (a
+                                      detached job: 1 h). Then pawl_job_should_stop() is true. A job
+                                      that has not ended one lease later loses its claim: the attempt
+                                      is charged, a late outcome refused, and it may run again beside
+                                      the handler that does not return */
     int unknown;                   /* PAWL_RETRY (the default) or PAWL_FAILED for unknown values */
     const int64_t *backoff_ms;     /* delay after failure 1, 2, …; the last repeats; copied. Default
                                       10 s, 30 s, 2 min, 5 min. Up to 10 % is added at random */
@@ -235,7 +240,8 @@ typedef struct pawl_job_spec {
  *  pool. No thread runs before pawl_start().
  *  Ownership: on PAWL_OK the caller owns *out and ends it with pawl_close(); else *out is untouched.
  *  Blocks on the disk. Not inside a handler's apply function.
- *  Errors: INVALID (an option; or a file that cannot hold jobs), NOMEM, STORE, BUSY, VERSION. */
+ *  Errors: INVALID (an option; or a file that cannot hold jobs), NOMEM, STORE, BUSY, VERSION, and
+ *  NOT_FOUND with PAWL_OPEN_EXISTING. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_open(const pawl_options *options, pawl_pool **out);
 
 /** Names the function that runs jobs of `kind`. Strings and lists are copied; `arg` is the caller's
@@ -245,7 +251,8 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_register(pawl_pool *pool, const char *
                                                    pawl_handler_fn handler, void *arg,
                                                    const pawl_handler_options *options);
 
-/** Starts the writer, the executors and the loop, and rescues what dead processes left behind.
+/** Starts the writer, the executors and the loop, and rescues what dead processes left behind: what they
+ *  were running is due at once, or, from its second such death on, after a step of its backoff.
  *  A stopped pool may be started again. Starting a running pool answers PAWL_OK. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_start(pawl_pool *pool);
 
@@ -296,7 +303,9 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_enqueue_async(pawl_pool *pool, const p
 
 /** Stores a job through the application's own connection: inside its transaction if it has one open,
  *  so that the job exists if and only if that transaction commits. `schema` names the attached
- *  database that holds pawl's tables; NULL is "main". Jobs without max_attempts get 5. Needs no pool.
+ *  database that holds pawl's tables; NULL is "main". Needs no pool: jobs without max_attempts get 5, and
+ *  payloads may have up to 256 MiB. A running pool sees the job within half a second; one that the
+ *  connection is attached to (pawl_attach) at once.
  *  Threads: the one that uses `db`. Say PRAGMA wal_autocheckpoint=0 on `db` (see README, "Limits"). */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_enqueue_in(struct sqlite3 *db, const char *schema,
                                                      const pawl_job_spec *spec, int64_t *id_out);
@@ -318,7 +327,7 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_cancel(pawl_pool *pool, int64_t id);
  *  Errors: NOT_FOUND, STATE (it is neither failed nor cancelled). */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_requeue(pawl_pool *pool, int64_t id);
 
-/** The same for many jobs in one transaction. `each_out` (or NULL) tells each one's status; the call
+/** The same for many jobs, up to 100 000, in one transaction. `each_out` (or NULL) tells each one's status; the call
  *  answers PAWL_OK when it was committed, whatever the single answers are. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_cancel_many(pawl_pool *pool, const int64_t *ids,
                                                       size_t count, pawl_status *each_out);
@@ -445,8 +454,9 @@ PAWL_API pawl_stop_reason pawl_job_stop_reason(const pawl_job *job);
  *  Errors: LEASE_LOST, BUSY (not confirmed within store_timeout_ms), STATE (from an apply function). */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_job_heartbeat(pawl_job *job);
 
-/** Sets the text that becomes last_error unless the job succeeds; stored as valid UTF-8, up to 8 KiB.
- *  From the handler's thread; for a detached job from the thread that will finish it. */
+/** Sets the text that becomes last_error unless the job succeeds; stored as valid UTF-8, up to 8 KiB. After
+ *  a timeout "timed out after N ms: " stands before it. From the handler's thread; for a detached job from
+ *  the thread that will finish it; and inside an on_success function, to say why it failed. */
 PAWL_API void pawl_job_error(pawl_job *job, const char *format, ...) PAWL_PRINTF(2, 3);
 
 /** With PAWL_RETRY or PAWL_SNOOZED: how long to wait, instead of the backoff. Not negative. */
@@ -479,7 +489,8 @@ PAWL_API pawl_status pawl_job_finish(pawl_job *job, int outcome);
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_step(pawl_pool *pool, bool *progress);
 /** Steps until nothing is left to do at the virtual present. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_run_until_idle(pawl_pool *pool);
-/** Moves the virtual clock, which starts at the time of pawl_open(), forward. */
+/** Moves the virtual clock, which starts at the time of pawl_open(), forward. Inside a handler it stands
+ *  for the time that the handler takes. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_clock_advance(pawl_pool *pool, int64_t ms);
 /** What the pool's clock says: Unix milliseconds; virtual in an inline pool. */
 PAWL_API int64_t pawl_clock_now(pawl_pool *pool);

@@ -52,27 +52,47 @@ static void restart_wal(pawli_sqlite *s)
             (void)pawli_run_plain(s, PAWLI_SQL_ROLLBACK);
 }
 
-static int64_t frames_max(const pawli_sqlite *s)
+/* How many frames the log may have before it is checkpointed. */
+static int64_t frames_max(const pawli_sqlite *s, bool idle)
 {
-    int64_t by_size = (int64_t)(s->host.options->wal_bytes_max / 4096);
-    return by_size < FRAMES_AT_WORK ? by_size : FRAMES_AT_WORK;
+    int64_t by_size = (int64_t)s->host.options->wal_bytes_max / s->frame_bytes;
+    int64_t by_count = idle ? FRAMES_WHEN_IDLE : FRAMES_AT_WORK;
+    return by_size < by_count ? by_size : by_count;
+}
+
+/* I22: a log over its bound is said once, until it is within it again. */
+static void watch_size(pawli_sqlite *s)
+{
+    int64_t bytes = s->wal_frames * s->frame_bytes;
+    bool over = bytes > (int64_t)s->host.options->wal_bytes_max;
+    if (over && !s->wal_told)
+        pawli_log_line(s->host.log, PAWL_LOG_WARNING,
+                       "%s: the write-ahead log has grown to %lld MiB, because another connection keeps a "
+                       "transaction open: end it",
+                       s->path, (long long)(bytes >> 20));
+    s->wal_told = over;
 }
 
 bool pawli_sqlite_tidy(pawli_store *store, bool idle)
 {
     pawli_sqlite *s = pawli_sqlite_of(store);
-    int64_t limit = idle ? FRAMES_WHEN_IDLE : frames_max(s);
-    if (s->down || s->wal_frames < limit || s->wal_frames < s->checkpoint_from)
+    if (s->down || s->wal_frames < frames_max(s, idle))
         return false;
+    if (!idle && s->wal_frames < s->checkpoint_from)
+        return true;
     bool complete;
     int64_t before = s->wal_frames;
     int rc = pawli_checkpoint_guarded(s, &complete);
-    /* A reader that lingers, or a holder of the lock: try again when the log has grown some more. */
+    /* A reader that lingers, or a holder of the lock: try again when the log has grown some more, or in
+     * the next idle moment. */
     s->checkpoint_from = complete ? 0 : before + FRAMES_WHEN_IDLE / 4;
-    if (rc == SQLITE_OK && complete) {
-        s->wal_frames = 0;
-        if (idle && before > frames_max(s))
-            restart_wal(s);
+    if (rc != SQLITE_OK || !complete) {
+        watch_size(s);
+        return true;
     }
+    s->wal_frames = 0;
+    if (before * s->frame_bytes > (int64_t)s->host.options->wal_bytes_max)
+        restart_wal(s);
+    watch_size(s);
     return false;
 }

@@ -36,7 +36,7 @@ typedef struct merge {
 static bool has_room(const pawli_service *service)
 {
     return service->in_flight_max == 0
-           || service->in_flight + service->picked < service->in_flight_max;
+           || (int64_t)service->in_flight + service->picked < service->in_flight_max;
 }
 
 static bool is_open(pawli_sqlite *s, pawli_lane *lane)

@@ -350,6 +350,20 @@ static pawl_status adopt_hooks(pawli_sqlite *s)
     return PAWL_OK;
 }
 
+#define FRAME_HEADER_BYTES 24
+
+static int read_page_size(pawli_sqlite *s)
+{
+    sqlite3_stmt *row;
+    int rc = sqlite3_prepare_v2(s->db, "PRAGMA page_size", -1, &row, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(row);
+    s->frame_bytes = FRAME_HEADER_BYTES + (rc == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 4096);
+    (void)sqlite3_finalize(row);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
 pawl_status pawli_sqlite_open_writer(pawli_sqlite *s)
 {
     s->busy_until_ns = pawli_add(pawli_steady_now_ns(),
@@ -361,7 +375,9 @@ pawl_status pawli_sqlite_open_writer(pawli_sqlite *s)
         st = adopt_hooks(s);
     if (st != PAWL_OK)
         return st;
-    int rc = pawli_sqlite_refresh(s);
+    int rc = read_page_size(s);
+    if (rc == SQLITE_OK)
+        rc = pawli_sqlite_refresh(s);
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "read pawl's tables");
 }
 

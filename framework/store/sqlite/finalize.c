@@ -133,6 +133,13 @@ static int end_without_success(pawli_sqlite *s, pawli_ending *e, const pawli_ver
 
 /* ------------------------------------------------------------------------------ effects */
 
+/* How an application's function failed. */
+typedef struct failure {
+    pawl_status status;
+    int rc; /* SQLite's, when the function returned */
+    char reason[256];
+} failure;
+
 /* What the application left half done. None of ours is under way here. */
 static void reset_open_statements(sqlite3 *db)
 {
@@ -142,7 +149,7 @@ static void reset_open_statements(sqlite3 *db)
             (void)sqlite3_reset(open);
 }
 
-static pawl_status call_effect(pawli_sqlite *s, pawl_job *job, const pawli_effect *effect)
+static pawl_status call_effect(pawli_sqlite *s, pawl_job *job, const pawli_effect *effect, failure *f)
 {
     int64_t began = pawli_steady_now_ns();
     pawli_role before = pawli_role_set(PAWLI_ROLE_APPLY);
@@ -150,6 +157,10 @@ static pawl_status call_effect(pawli_sqlite *s, pawl_job *job, const pawli_effec
     pawl_status st = effect->fn(s->db, job, effect->arg);
     s->in_user_code = false;
     (void)pawli_role_set(before);
+    f->status = st;
+    f->rc = sqlite3_errcode(s->db);
+    if (st != PAWL_OK && f->rc != SQLITE_OK && f->rc != SQLITE_DONE && f->rc != SQLITE_ROW)
+        (void)snprintf(f->reason, sizeof f->reason, ": %s", sqlite3_errmsg(s->db));
     reset_open_statements(s->db);
     int64_t took = pawli_steady_now_ns() - began;
     if (took > SLOW_EFFECT_NS)
@@ -160,19 +171,17 @@ static pawl_status call_effect(pawli_sqlite *s, pawl_job *job, const pawli_effec
     return st;
 }
 
-/* SQLITE_OK and *failed, or the database's own trouble, which is not the job's fault. */
-static int run_functions(pawli_sqlite *s, const pawli_ending *e, pawl_status *failed)
+/* SQLITE_OK and f->status, or the database's own trouble, which is not the job's fault. */
+static int run_functions(pawli_sqlite *s, const pawli_ending *e, failure *f)
 {
-    *failed = PAWL_OK;
     for (const pawli_effect *effect = e->effects; effect != NULL; effect = effect->next) {
         if (effect->fn == NULL)
             continue;
-        *failed = call_effect(s, e->job, effect);
-        int rc = sqlite3_errcode(s->db);
+        (void)call_effect(s, e->job, effect, f);
         if (sqlite3_get_autocommit(s->db))
-            return pawli_sqlite_is_environment(rc) ? rc : SQLITE_ABORT; /* R4: all is undone */
-        if (*failed != PAWL_OK)
-            return pawli_sqlite_is_environment(rc) ? rc : SQLITE_OK;
+            return pawli_sqlite_is_environment(f->rc) ? f->rc : SQLITE_ABORT; /* R4: all is undone */
+        if (f->status != PAWL_OK)
+            return pawli_sqlite_is_environment(f->rc) ? f->rc : SQLITE_OK;
     }
     return SQLITE_OK;
 }
@@ -199,16 +208,20 @@ static int write_success(pawli_sqlite *s, pawli_ending *e)
     return SQLITE_OK;
 }
 
-static int fail_effect(pawli_sqlite *s, pawli_ending *e, pawl_status failed)
+static int fail_effect(pawli_sqlite *s, pawli_ending *e, const failure *f)
 {
-    char text[128];
-    int length = snprintf(text, sizeof text, "an on_success function answered %s",
-                          pawl_status_name(failed));
+    char text[384], clean[384];
+    int length = f->status < 0 && f->status >= PAWL_ERR_VERSION
+                     ? snprintf(text, sizeof text, "an on_success function answered %s%s",
+                                pawl_status_name(f->status), f->reason)
+                     : snprintf(text, sizeof text, "an on_success function answered %d%s", (int)f->status,
+                                f->reason);
     const char *own = e->error; /* the function may have called pawl_job_error() */
     size_t own_bytes = e->error_bytes;
     if (own == NULL) {
-        e->error = text;
-        e->error_bytes = (size_t)length;
+        size_t bytes = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
+        e->error_bytes = pawli_text_clean(clean, sizeof clean, text, bytes);
+        e->error = clean;
     }
     int rc = end_without_success(s, e, &e->fallback);
     e->error = own;
@@ -218,30 +231,39 @@ static int fail_effect(pawli_sqlite *s, pawli_ending *e, pawl_status failed)
 
 static int succeed_with_effects(pawli_sqlite *s, pawli_ending *e)
 {
-    pawl_status failed = PAWL_OK;
+    failure f = { PAWL_OK, SQLITE_OK, "" };
     int rc = pawli_run_plain(s, PAWLI_SQL_EFFECT_BEGIN);
     if (rc == SQLITE_OK)
         rc = write_success(s, e);
     if (rc == SQLITE_OK && e->status == PAWL_OK)
-        rc = run_functions(s, e, &failed);
-    if (rc == SQLITE_OK && e->status == PAWL_OK && failed == PAWL_OK)
+        rc = run_functions(s, e, &f);
+    if (rc == SQLITE_OK && e->status == PAWL_OK && f.status == PAWL_OK)
         rc = insert_followers(s, e);
     if (rc != SQLITE_OK)
         return rc;
-    if (failed == PAWL_OK)
+    if (f.status == PAWL_OK)
         return pawli_run_plain(s, PAWLI_SQL_EFFECT_RELEASE);
     rc = pawli_run_plain(s, PAWLI_SQL_EFFECT_ROLLBACK);
     if (rc == SQLITE_OK)
         rc = pawli_run_plain(s, PAWLI_SQL_EFFECT_RELEASE);
-    return rc == SQLITE_OK ? fail_effect(s, e, failed) : rc;
+    return rc == SQLITE_OK ? fail_effect(s, e, &f) : rc;
 }
 
-int pawli_finalize_apply(pawli_sqlite *s, pawli_ending *e)
+static int apply_ending(pawli_sqlite *s, pawli_ending *e)
 {
     if (e->verdict.to != PAWL_STATE_SUCCEEDED)
         return end_without_success(s, e, &e->verdict);
     int rc = e->effects != NULL ? succeed_with_effects(s, e) : write_success(s, e);
     if (rc == SQLITE_OK && e->status == PAWL_OK && e->settled == PAWL_STATE_SUCCEEDED)
         pawli_lane_move(s, e->claim->lane, PAWLI_DB_RUNNING, PAWLI_DB_SUCCEEDED);
+    return rc;
+}
+
+int pawli_finalize_apply(pawli_sqlite *s, pawli_ending *e)
+{
+    int rc = apply_ending(s, e);
+    /* Its place is free for a claim of this very batch (I15); a replay leaves it to the next one. */
+    if (rc == SQLITE_OK && e->status == PAWL_OK && !s->careful)
+        e->claim->service->picked--;
     return rc;
 }

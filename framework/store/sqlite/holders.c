@@ -73,13 +73,14 @@ static void read_holder(sqlite3_stmt *row, pawli_holder *out)
     out->pid_space = sqlite3_column_int64(row, 6);
 }
 
-pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, pawli_holder *holders,
-                                size_t capacity, size_t *count, bool *expired)
+pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, int64_t after_id,
+                                pawli_holder *holders, size_t capacity, size_t *count, bool *expired)
 {
     pawli_sqlite *s = pawli_sqlite_of(store);
     int rc;
     *count = 0;
-    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_HOLDERS, &rc, I(s->holder), I(capacity));
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_HOLDERS, &rc, I(s->holder), I(capacity),
+                                    I(after_id));
     if (row != NULL) {
         while ((rc = sqlite3_step(row)) == SQLITE_ROW)
             read_holder(row, &holders[(*count)++]);

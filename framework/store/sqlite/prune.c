@@ -40,6 +40,11 @@ bool pawli_prune_wanted(pawli_sqlite *s)
     return s->prune_walking || succeeded_over(s) > 0 || failed_over(s) > 0;
 }
 
+int64_t pawli_prune_next_ms(const pawli_sqlite *s)
+{
+    return keeps_for_ever(s->host.options) ? PAWLI_NEVER : s->prune_again_ms;
+}
+
 static bool is_old(const walk_row *row, int64_t keep_ms, int64_t now_ms)
 {
     return keep_ms >= 0 && row->updated_at < now_ms - keep_ms;

@@ -30,24 +30,35 @@ static int64_t attempt_of(pawli_sqlite *s, const claim_row *claim, int *rc)
     return attempts;
 }
 
-static int take_back(pawli_sqlite *s, const claim_row *claim, bool charged, const char *why)
+typedef enum blame {
+    NOT_CHARGED, /* it did not start */
+    BYSTANDER,   /* it may have: not charged, but not more than ten times */
+    CHARGED
+} blame;
+
+static int take_back(pawli_sqlite *s, const claim_row *claim, blame charge, const char *why)
 {
     int rc;
     pawli_lane *lane = pawli_lane_by_id(s, claim->lane);
     int64_t attempts = attempt_of(s, claim, &rc);
     if (rc != SQLITE_OK || lane == NULL)
         return rc;
-    int64_t wait = charged ? s->host.backoff(s->host.arg, lane->kind, (uint32_t)attempts) : 0;
+    /* A first death is most often not the job's doing, and its work has waited already: due at once. From
+     * the second on one step of the backoff less than after a failure. */
+    int64_t wait = charge == CHARGED && attempts > 1
+                       ? s->host.backoff(s->host.arg, lane->kind, (uint32_t)attempts - 1)
+                       : 0;
     const pawli_aftermath after = {
         .job = claim->job,
         .fence = claim->fence,
         .lane = lane,
         .to = PAWL_STATE_PENDING,
         .available_at_ms = pawli_add(s->batch->now_ms, wait),
-        .charged = charged,
+        .charged = charge == CHARGED,
+        .bystander = charge == BYSTANDER,
         .outcome = "rescued",
-        .error = charged ? why : NULL, /* what did not start has no error of its own */
-        .error_bytes = charged ? strlen(why) : 0,
+        .error = charge != NOT_CHARGED ? why : NULL, /* what did not start has no error of its own */
+        .error_bytes = charge != NOT_CHARGED ? strlen(why) : 0,
     };
     rc = pawli_aftermath_write(s, &after);
     if (rc == SQLITE_OK)
@@ -55,12 +66,14 @@ static int take_back(pawli_sqlite *s, const claim_row *claim, bool charged, cons
     return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
 }
 
-static bool was_started(const pawli_rescue *rescue, uint64_t fence)
+static blame blame_of(const pawli_rescue *rescue, uint64_t fence)
 {
+    if (!rescue->has_record)
+        return BYSTANDER;
     for (size_t i = 0; i < rescue->started_count; i++)
         if (rescue->started[i] == fence)
-            return true;
-    return false;
+            return CHARGED;
+    return NOT_CHARGED;
 }
 
 int pawli_rescue_apply(pawli_sqlite *s, pawli_rescue *rescue)
@@ -73,8 +86,9 @@ int pawli_rescue_apply(pawli_sqlite *s, pawli_rescue *rescue)
         return rc;
     rc = read_claims(row, claims, &count);
     for (size_t i = 0; rc == SQLITE_OK && i < count; i++)
-        rc = take_back(s, &claims[i], was_started(rescue, claims[i].fence), "its process died");
-    if (rc == SQLITE_OK && count < PAWLI_SLICE)
+        rc = take_back(s, &claims[i], blame_of(rescue, claims[i].fence), "its process died");
+    rescue->complete = count < PAWLI_SLICE;
+    if (rc == SQLITE_OK && rescue->complete)
         rc = pawli_run(s, PAWLI_SQL_HOLDER_LEFT, I(rescue->holder), I(s->batch->now_ms));
     else
         s->more = true;
@@ -94,7 +108,7 @@ int pawli_rescue_sweep(pawli_sqlite *s)
         return rc;
     rc = read_claims(row, claims, &count);
     for (size_t i = 0; rc == SQLITE_OK && i < count; i++)
-        rc = take_back(s, &claims[i], true, "its lease ran out");
+        rc = take_back(s, &claims[i], CHARGED, "its lease ran out");
     if (count == PAWLI_SLICE)
         s->more = true;
     return rc;

@@ -81,7 +81,9 @@ typedef struct pawli_sqlite {
     int64_t prune_after;  /* the prune walk's place */
     int64_t prune_again_ms;
     bool prune_walking;
+    int64_t frame_bytes;     /* of the log: a page and its header */
     int64_t wal_frames;      /* after the last commit or checkpoint */
+    bool wal_told;           /* the log said that it is over its bound */
     int64_t checkpoint_from; /* not before the log has so many */
 
     /* Readers. */
@@ -149,12 +151,13 @@ int pawli_checkpoint_guarded(pawli_sqlite *s, bool *complete);
 bool pawli_sqlite_tidy(pawli_store *store, bool idle);
 pawl_status pawli_sqlite_recover(pawli_store *store);
 bool pawli_prune_wanted(pawli_sqlite *s);
+int64_t pawli_prune_next_ms(const pawli_sqlite *s);
 
 /* holders.c */
 pawl_status pawli_sqlite_join(pawli_store *store, pawli_holder *holder, int64_t now_ms);
 pawl_status pawli_sqlite_leave(pawli_store *store, int64_t now_ms);
-pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, pawli_holder *holders,
-                                size_t capacity, size_t *count, bool *expired);
+pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, int64_t after_id,
+                                pawli_holder *holders, size_t capacity, size_t *count, bool *expired);
 pawl_status pawli_sqlite_cancels(pawli_store *store, int64_t *jobs, size_t capacity, size_t *count);
 
 /* read.c */

@@ -107,7 +107,7 @@ static const char *const texts[PAWLI_SQL_COUNT] = {
     [PAWLI_SQL_HOLDER_LEFT] = "UPDATE pawl_holder SET left_at = ?2 WHERE id = ?1 AND left_at IS NULL",
     [PAWLI_SQL_HOLDERS_FORGET] = "DELETE FROM pawl_holder WHERE left_at IS NOT NULL AND id < ?1",
     [PAWLI_SQL_HOLDERS] = "SELECT id, name, side, pid, started, boot, pid_space FROM pawl_holder"
-                          " WHERE left_at IS NULL AND id <> ?1 ORDER BY id LIMIT ?2",
+                          " WHERE left_at IS NULL AND id <> ?1 AND id > ?3 ORDER BY id LIMIT ?2",
     [PAWLI_SQL_CANCELS_COUNT] = "SELECT cancels FROM pawl_holder WHERE id = ?1",
     [PAWLI_SQL_CANCELS] = "SELECT id FROM pawl_job INDEXED BY pawl_job_running"
                           " WHERE status = 3 AND holder = ?1 AND cancel = 1 LIMIT ?2",

@@ -67,6 +67,7 @@ static void outlook(pawli_store *store, pawli_outlook *out)
     out->claimable = claimable(s);
     out->next_due_ms = s->next_due_ms;
     out->prune_wanted = pawli_prune_wanted(s);
+    out->next_prune_ms = pawli_prune_next_ms(s);
     out->more = s->more;
     out->wal_frames = s->wal_frames;
 }

@@ -148,6 +148,11 @@ static int undo_item(pawli_sqlite *s, item_type type)
     return rc;
 }
 
+static bool is_own_work(item_type type)
+{
+    return type == ITEM_SWEEP || type == ITEM_PROMOTE || type == ITEM_CLAIM || type == ITEM_PRUNE;
+}
+
 /* Applies one item under its own savepoint and writes its counters. SQLITE_OK: applied or refused. */
 static int apply_carefully(pawli_sqlite *s, item_type type, void *item, pawl_status *status)
 {
@@ -162,6 +167,7 @@ static int apply_carefully(pawli_sqlite *s, item_type type, void *item, pawl_sta
     if (rc == SQLITE_OK)
         return pawli_run_plain(s, PAWLI_SQL_ITEM_RELEASE);
     *status = pawli_sqlite_failed(s, s->db, rc, "apply a command");
+    s->batch->refused |= is_own_work(type);
     return sqlite3_get_autocommit(s->db) ? rc : undo_item(s, type);
 }
 
@@ -235,9 +241,17 @@ static int apply_all(pawli_sqlite *s, own_work *own)
     return rc == SQLITE_OK ? write_fence(s) : rc;
 }
 
+static void reset_picked(pawli_sqlite *s)
+{
+    for (pawli_lane *lane = s->lanes.all; lane != NULL; lane = lane->next)
+        if (lane->service != NULL)
+            lane->service->picked = 0;
+}
+
 static void start_over(pawli_sqlite *s)
 {
     pawli_claim_undo(s);
+    reset_picked(s);
     roll_back(s);
     s->batch->rescued = 0;
 }
@@ -273,14 +287,8 @@ static void reset_answers(pawli_batch *b)
     for (pawli_new_jobs *g = b->enqueues; g != NULL; g = g->next)
         g->status = PAWL_OK;
     b->claimed = NULL;
+    b->refused = false;
     b->claimed_count = b->handed_off = b->rescued = 0;
-}
-
-static void reset_picked(pawli_sqlite *s)
-{
-    for (pawli_lane *lane = s->lanes.all; lane != NULL; lane = lane->next)
-        if (lane->service != NULL)
-            lane->service->picked = 0;
 }
 
 /* ------------------------------------------------------------------------------ commit */
