@@ -194,6 +194,7 @@ static void settle_endings(pawl_pool *pool, pawli_making *m)
             end_job(pool, job, e->status);
         } else {
             pawli_queue_push(&w->endings, &job->finalize); /* W3 */
+            m->batch.refused = true;
         }
     }
 }

@@ -204,8 +204,7 @@ static pawl_status enqueue_and_wait(pawl_pool *pool, pawli_enqueue_request *requ
 {
     pawl_status st;
     request->request.deadline_ns = deadline(pool);
-    if (!pawli_channel_reserve_until(&pool->channel, request->request.bytes,
-                                     request->request.deadline_ns)) {
+    if (!pawli_request_reserve(pool, &request->request)) {
         pawli_enqueue_release(request);
         return full(pool, PAWL_ERR_BUSY);
     }

@@ -15,13 +15,16 @@ static pawl_status enter(pawl_pool *pool, const char *call)
     return PAWL_OK;
 }
 
-static bool step_writer(pawl_pool *pool)
+static bool step_writer(pawl_pool *pool, pawl_status *trouble)
 {
     (void)pthread_mutex_lock(&pool->role_lock);
     pawli_role before = pawli_role_set(PAWLI_ROLE_WRITER);
     pool->writer.may_claim = true;
+    pool->writer.trouble = PAWL_OK;
+    pool->writer.retry_at_ns = 0; /* the caller decides when to try again */
     bool progress = pawli_writer_step(pool);
     pool->writer.may_claim = false;
+    *trouble = pool->writer.trouble;
     (void)pawli_role_set(before);
     (void)pthread_mutex_unlock(&pool->role_lock);
     pawli_loop_deliver(&pool->loop);
@@ -38,11 +41,11 @@ pawl_status pawl_step(pawl_pool *pool, bool *progress)
     if (atomic_load(&pool->stopping))
         return pawli_fail(PAWL_ERR_STATE, "pawl_step: the pool is stopping; call pawl_stop() until it answers "
                                           "PAWL_OK");
-    bool wrote = step_writer(pool);
+    bool wrote = step_writer(pool, &st);
     bool ran = pawli_executor_step(pool, 0, false);
     if (progress != NULL)
         *progress = wrote || ran;
-    return PAWL_OK;
+    return st;
 }
 
 pawl_status pawl_run_until_idle(pawl_pool *pool)

@@ -98,6 +98,7 @@ void pawli_job_prepare(pawl_job *job, int64_t now_ns, int64_t lease_boot_ms)
     job->effects = NULL;
     job->effects_tail = &job->effects;
     job->ending.error = NULL;
+    job->ending.effects_failed = false;
     atomic_store_explicit(&job->started_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&job->lease_boot_ms, lease_boot_ms, memory_order_relaxed);
     atomic_store_explicit(&job->stop_reason, PAWL_STOP_NONE, memory_order_relaxed);
@@ -354,12 +355,18 @@ static bool detach(pawl_job *job)
     int started = PAWLI_PHASE_STARTED;
     job->holds_slot = pawli_presence_hold(&pool->presence, job->claim.fence, &job->detached_slot);
     (void)atomic_fetch_add(&pool->dispatch.detached, 1);
-    if (atomic_compare_exchange_strong(&job->phase, &started, PAWLI_PHASE_DETACHED))
-        return true;
-    (void)atomic_fetch_sub(&pool->dispatch.detached, 1);
-    if (job->holds_slot)
-        pawli_presence_let_go(&pool->presence, job->detached_slot);
-    return false; /* finished before the handler returned */
+    if (!atomic_compare_exchange_strong(&job->phase, &started, PAWLI_PHASE_DETACHED)) {
+        (void)atomic_fetch_sub(&pool->dispatch.detached, 1);
+        if (job->holds_slot)
+            pawli_presence_let_go(&pool->presence, job->detached_slot);
+        return false; /* finished before the handler returned */
+    }
+    /* From here on the application may finish and free it. If its claim was lost before, the writer has
+     * looked at its phase already: it looks again at the lost ones that were detached since. */
+    atomic_store(&pool->writer.detached_some, true);
+    if (atomic_load(&pool->writer.stuck) > 0)
+        pawli_channel_wake(&pool->channel);
+    return true;
 }
 
 void pawli_job_returned(pawl_job *job, int returned)

@@ -30,8 +30,7 @@ static pawl_status call(pawl_pool *pool, pawli_operate_request *request, pawl_st
     pawl_status st;
     request->request.deadline_ns =
         pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(pool->options.store_timeout_ms));
-    if (!pawli_channel_reserve_until(&pool->channel, request->request.bytes,
-                                     request->request.deadline_ns)) {
+    if (!pawli_request_reserve(pool, &request->request)) {
         pawli_request_release(&request->request);
         return pawli_fail(PAWL_ERR_BUSY, "%s: too many commands wait for the writer", pool->path);
     }

@@ -326,7 +326,8 @@ pawl_status pawl_wait_idle(pawl_pool *pool, int64_t timeout_ms)
     if (request == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "pawl_wait_idle: no memory");
     pawli_request_init(request, PAWLI_COMMAND_IDLE, 0);
-    request->deadline_ns = timeout_ms == PAWL_FOREVER
+    request->glance = timeout_ms == 0;
+    request->deadline_ns = timeout_ms == PAWL_FOREVER || request->glance
                                ? PAWLI_NEVER
                                : pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(timeout_ms));
     if (pawli_request_call(pool, request, &st))
@@ -377,10 +378,13 @@ static bool wait_for_quiet(pawl_pool *pool, int64_t wait_ms)
 }
 
 /* An inline pool's handlers run inside pawl_step() only: nothing but detached jobs can be in hand. */
-static bool quiet_inline(pawl_pool *pool)
+static bool quiet_inline(pawl_pool *pool, int64_t grace_ms)
 {
+    int64_t until_ns = pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(grace_ms));
     (void)pthread_mutex_lock(&pool->role_lock);
-    while (pawli_writer_step_as_caller(pool)) {
+    while (pawli_writer_step_as_caller(pool)
+           || (pool->writer.trouble != PAWL_OK && !atomic_load(&pool->is_quiet)
+               && (grace_ms == PAWL_FOREVER || pawli_steady_now_ns() < until_ns))) {
     }
     (void)pthread_mutex_unlock(&pool->role_lock);
     return atomic_load(&pool->is_quiet);
@@ -396,7 +400,7 @@ static bool become_quiet(pawl_pool *pool, int64_t grace_ms)
 {
     begin_stop(pool);
     if (is_inline(pool))
-        return quiet_inline(pool);
+        return quiet_inline(pool, grace_ms);
     if (wait_for_quiet(pool, grace_ms))
         return true;
     atomic_store(&pool->grace_over, true);

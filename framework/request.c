@@ -43,22 +43,45 @@ static bool withdraw(pawli_request *request)
     return atomic_compare_exchange_strong(&request->state, &waiting, PAWLI_REQUEST_WITHDRAWN);
 }
 
-static bool is_answered(pawli_request *request)
+static bool is_answered(pawl_pool *pool, pawli_request *request)
 {
+    (void)pool;
     return atomic_load(&request->state) == PAWLI_REQUEST_ANSWERED;
 }
 
-/* No writer thread: the caller steps until its request is answered, or its time is over. */
-static void play_writer(pawl_pool *pool, pawli_request *request)
+/* No writer thread: the caller steps, once at least, until something holds or the request's time is over. */
+static bool step_until(pawl_pool *pool, pawli_request *request,
+                       bool (*holds)(pawl_pool *pool, pawli_request *request))
 {
+    bool done = false;
     (void)pthread_mutex_lock(&pool->role_lock);
-    while (!atomic_load(&pool->writer_runs) && !is_answered(request)
-           && pawli_steady_now_ns() < request->deadline_ns)
-        if (!pawli_writer_step_as_caller(pool) && !is_answered(request))
-            (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); /* the store is busy */
+    while (!atomic_load(&pool->writer_runs)) {
+        bool progress = pawli_writer_step_as_caller(pool);
+        done = holds(pool, request);
+        if (done || pawli_steady_now_ns() >= request->deadline_ns)
+            break;
+        if (!progress) /* the store is busy */
+            (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
     (void)pthread_mutex_unlock(&pool->role_lock);
     if (!atomic_load(&pool->loop.runs))
         pawli_loop_deliver(&pool->loop); /* asynchronous ones that were written along */
+    return done;
+}
+
+
+static bool is_reserved(pawl_pool *pool, pawli_request *request)
+{
+    return pawli_channel_reserve(&pool->channel, request->bytes);
+}
+
+bool pawli_request_reserve(pawl_pool *pool, pawli_request *request)
+{
+    if (is_reserved(pool, request))
+        return true;
+    if (!atomic_load(&pool->writer_runs) && step_until(pool, request, is_reserved))
+        return true;
+    return pawli_channel_reserve_until(&pool->channel, request->bytes, request->deadline_ns);
 }
 
 static pawl_status busy(const pawl_pool *pool, const pawli_request *request)
@@ -74,7 +97,7 @@ static pawl_status busy(const pawl_pool *pool, const pawli_request *request)
 
 static pawl_status take_answer(pawli_request *request)
 {
-    PAWLI_ASSERT(is_answered(request)); /* and what the writer wrote before is visible */
+    PAWLI_ASSERT(atomic_load(&request->state) == PAWLI_REQUEST_ANSWERED); /* and what the writer wrote before is visible */
     if (request->message != NULL)
         (void)pawli_fail(request->status, "%s", request->message);
     return request->status;
@@ -85,7 +108,7 @@ bool pawli_request_call(pawl_pool *pool, pawli_request *request, pawl_status *st
     request->awaited = true;
     pawli_channel_post(&pool->channel, &request->command);
     if (!atomic_load(&pool->writer_runs)) /* after the post: whoever stops the writer drains after it */
-        play_writer(pool, request);
+        (void)step_until(pool, request, is_answered);
     if (!wait_until(&request->answered, request->deadline_ns)) {
         *status = busy(pool, request);
         if (withdraw(request))

@@ -22,6 +22,7 @@ typedef struct pawli_request {
     size_t bytes;          /* reserved in the channel */
     int64_t deadline_ns;   /* system's monotonic clock: to be taken until then */
     bool awaited;          /* a caller waits on `answered` */
+    bool glance;           /* IDLE: to be answered at once, yes or no */
     _Atomic int state;     /* pawli_request_state */
     /* The answer: the writer's until ANSWERED. */
     pawl_status status;
@@ -53,6 +54,8 @@ static inline pawli_request *pawli_request_of(pawli_command *command)
 }
 
 void pawli_request_init(pawli_request *request, pawli_command_type type, size_t bytes);
+/* Reserves room in the channel until the request's deadline. */
+bool pawli_request_reserve(pawl_pool *pool, pawli_request *request);
 /* Posts and waits for the answer. True: answered, and the request is the caller's again. False: it was
  * withdrawn, *status says why, and it is not the caller's any more. */
 bool pawli_request_call(pawl_pool *pool, pawli_request *request, pawl_status *status);

@@ -286,9 +286,20 @@ static bool survey_is_due(const pawl_pool *pool, int64_t now_ns)
            && (w->survey_now || (w->others && now_ns >= w->next_survey_ns));
 }
 
+static void let_go_of_detached(pawl_pool *pool)
+{
+    if (pool->writer.lost == NULL || !atomic_exchange(&pool->writer.detached_some, false))
+        return;
+    for (pawl_job *job = pool->writer.lost, *next; job != NULL; job = next) {
+        next = job->after;
+        abandon_if_detached(pool, job);
+    }
+}
+
 void pawli_supervise(pawl_pool *pool, int64_t now_ns)
 {
     pawli_writer *w = &pool->writer;
+    let_go_of_detached(pool);
     if (survey_is_due(pool, now_ns)) {
         w->next_survey_ns = now_ns + SURVEY_EVERY_NS;
         survey(pool, w->survey_now);

@@ -180,6 +180,7 @@ static bool stumble(pawl_pool *pool, pawl_status status)
         w->retry_delay_ns = w->retry_delay_ns < RETRY_MAX_NS / 2 ? 2 * w->retry_delay_ns + RETRY_MIN_NS
                                                                  : RETRY_MAX_NS;
     }
+    w->trouble = status;
     expire_requests(pool, status, status != PAWL_ERR_BUSY);
     w->retry_at_ns = pawli_add(pawli_steady_now_ns(), w->retry_delay_ns);
     return false;
@@ -191,12 +192,13 @@ static void recovered(pawl_pool *pool)
     if (w->trouble_told)
         pawli_log_line(&pool->log, PAWL_LOG_WARNING, "%s: the store works again", pool->path);
     w->trouble_told = false;
+    w->trouble = PAWL_OK;
     w->retry_at_ns = 0;
     w->retry_delay_ns = RETRY_MIN_NS;
 }
 
-/* The batch was written, but claims, promotion or pruning met an error: no hot loop over it. */
-static void put_off_own_work(pawl_pool *pool)
+/* The batch was written, but an outcome, or the pool's own work, met an error: no hot loop over it. */
+static void put_off(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
     if (!w->trouble_told)
@@ -226,7 +228,7 @@ static bool write_batch(pawl_pool *pool)
     recovered(pool);
     pawli_batch_settle(pool, &m);
     if (m.batch.refused)
-        put_off_own_work(pool);
+        put_off(pool);
     pool->writer.next_tidy_ns = ops->tidy(pool->store, false) ? 0 : PAWLI_NEVER;
     return true;
 }
@@ -279,15 +281,27 @@ static bool nothing_to_claim(pawl_pool *pool)
     return (out.claimable == 0 || pool->writer.claims_dry) && !is_due(pool, &out) && !out.more;
 }
 
+static pawl_status not_idle(const pawl_pool *pool)
+{
+    return pawli_fail(PAWL_ERR_TIMEOUT, "%s: there is work", pool->path);
+}
+
+/* Those who only glance have their answer now; the others when it is yes. */
 static void answer_waiters(pawl_pool *pool)
 {
-    pawli_writer *w = &pool->writer;
-    if (w->waiters.first == NULL || !nothing_in_hand(pool) || !nothing_to_claim(pool))
-        return;
+    pawli_queue waiters = pool->writer.waiters;
     pawli_command *command;
-    while ((command = pawli_queue_pop(&w->waiters)) != NULL)
-        if (pawli_request_take(pawli_request_of(command)))
-            pawli_request_answer(pool, pawli_request_of(command), PAWL_OK);
+    if (waiters.first == NULL)
+        return;
+    bool idle = !has_commands(&pool->writer) && nothing_in_hand(pool) && nothing_to_claim(pool);
+    pool->writer.waiters = (pawli_queue){ NULL, NULL, 0 };
+    while ((command = pawli_queue_pop(&waiters)) != NULL) {
+        pawli_request *request = pawli_request_of(command);
+        if (!idle && !request->glance)
+            pawli_queue_push(&pool->writer.waiters, command);
+        else if (pawli_request_take(request))
+            pawli_request_answer(pool, request, idle ? PAWL_OK : not_idle(pool));
+    }
 }
 
 static void tidy_at_rest(pawl_pool *pool)
@@ -303,7 +317,6 @@ static void rest(pawl_pool *pool)
 {
     if (atomic_load(&pool->stopping) && nothing_in_hand(pool))
         pawli_pool_tell_quiet(pool);
-    answer_waiters(pool);
     tidy_at_rest(pool);
 }
 
@@ -313,13 +326,13 @@ bool pawli_writer_step(pawl_pool *pool)
     collect(pool);
     look_around(pool);
     pawli_supervise(pool, pawli_clock_steady_ns(&pool->clock));
-    if (!has_work(pool)) {
+    bool progress = false;
+    if (!has_work(pool))
         rest(pool);
-        return has_work(pool); /* the look for a waiter may have found some */
-    }
-    if (pool->writer.retry_at_ns > pawli_steady_now_ns())
-        return false;
-    return write_batch(pool);
+    else if (pool->writer.retry_at_ns <= pawli_steady_now_ns())
+        progress = write_batch(pool);
+    answer_waiters(pool);
+    return progress || (pool->writer.retry_at_ns == 0 && has_work(pool)); /* a waiter's look may find some */
 }
 
 bool pawli_writer_step_as_caller(pawl_pool *pool)

@@ -33,11 +33,13 @@ typedef struct pawli_writer {
     bool survey_now;         /* at start: what a predecessor left behind */
     bool others;             /* other pools hold claims */
     bool sweep;              /* claims of others are past their lease */
+    _Atomic bool detached_some; /* set by executors: a lost job may be among them */
     _Atomic bool look_wanted; /* set by the loop: the log has changed */
     pawli_rescue *rescues;
     bool lost_some;          /* a job in hand is marked as lost */
     size_t renewals;         /* jobs in hand with renewal_queued */
     bool claims_dry;         /* nothing could be claimed although the counters said so */
+    pawl_status trouble;     /* why the last step could not write; PAWL_OK */
     bool trouble_told;       /* the store's trouble was logged; once until it is over */
     /* Any thread reads. */
     _Atomic uint32_t in_hand_now;

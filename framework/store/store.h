@@ -94,6 +94,7 @@ typedef struct pawli_ending {
     pawli_effect *effects;  /* with a success */
     const char *error;      /* NULL: none; valid UTF-8 */
     size_t error_bytes;
+    bool effects_failed;    /* the store's: one undid the whole transaction; they are not called again */
     pawl_state settled;     /* what the job has become */
     pawl_status status;     /* PAWL_OK, LEASE_LOST; or an error of the store: to be written again */
 } pawli_ending;
@@ -159,7 +160,7 @@ typedef struct pawli_batch {
     /* What was done. */
     pawli_claim *claimed;    /* taken from the blanks, in the order of the claims */
     size_t claimed_count, handed_off, rescued;
-    bool refused;            /* the pool's own work met an error: not again at once */
+    bool refused;            /* an outcome or the pool's own work met an error: not again at once */
     size_t commands;
 } pawli_batch;
 

@@ -216,7 +216,7 @@ typedef struct pawl_handler_options {
 
 typedef struct pawl_job_spec {
     size_t struct_size;
-    const char *kind;              /* required; UTF-8, 1 to 255 bytes */
+    const char *kind;              /* required; UTF-8, 1 to 255 bytes, no control characters */
     const char *queue;             /* default "default"; UTF-8, up to 255 bytes */
     const void *payload;           /* any bytes */
     size_t payload_bytes;
@@ -240,8 +240,8 @@ typedef struct pawl_job_spec {
  *  pool. No thread runs before pawl_start().
  *  Ownership: on PAWL_OK the caller owns *out and ends it with pawl_close(); else *out is untouched.
  *  Blocks on the disk. Not inside a handler's apply function.
- *  Errors: INVALID (an option; or a file that cannot hold jobs), NOMEM, STORE, BUSY, VERSION, and
- *  NOT_FOUND with PAWL_OPEN_EXISTING. */
+ *  Errors: INVALID (an option; a path that cannot hold jobs, or one with foreign pawl_ tables), NOMEM,
+ *  STORE (not a database, damaged, not writable), BUSY, VERSION, and NOT_FOUND with PAWL_OPEN_EXISTING. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_open(const pawl_options *options, pawl_pool **out);
 
 /** Names the function that runs jobs of `kind`. Strings and lists are copied; `arg` is the caller's
@@ -257,7 +257,7 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_register(pawl_pool *pool, const char *
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_start(pawl_pool *pool);
 
 /** Waits until all earlier calls are answered, no claim is held here (detached jobs included) and no
- *  job is due that this pool could claim. Delayed jobs and future retries do not count.
+ *  job is due that this pool could claim. Delayed jobs and future retries do not count. 0 ms: looks once.
  *  Errors: TIMEOUT, STATE (inside a handler), CLOSED. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_wait_idle(pawl_pool *pool, int64_t timeout_ms);
 
@@ -465,8 +465,8 @@ PAWL_API void pawl_job_retry_in(pawl_job *job, int64_t delay_ms);
 /** Calls `fn` on the writer thread, inside the transaction that records the job's success, so its
  *  writes through `db` exist exactly if the job is succeeded. `fn` must be short, and `db` its only
  *  effect: after a rollback it runs again. If it fails, its writes are undone and the job is retried.
- *  Inside it: no transaction control, ATTACH, PRAGMA or writes to pawl_ tables; pawl calls that would
- *  wait answer STATE. `drop` (or NULL) is called exactly once, when `fn` will not run any more.
+ *  Inside it: no transaction control, ATTACH, PRAGMA, ALTER TABLE or writes to pawl_ tables; pawl calls
+ *  that would wait answer STATE. `drop` (or NULL) is called exactly once, when `fn` will not run any more.
  *  Several functions run in the order they were given. Errors: NOMEM, INVALID (drop is not called). */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_job_on_success(pawl_job *job, pawl_apply_fn fn, void *arg,
                                                          void (*drop)(void *arg));

@@ -197,6 +197,7 @@ static int on_authorize(void *arg, int action, const char *first, const char *se
     switch (action) {
     case SQLITE_TRANSACTION:
     case SQLITE_SAVEPOINT:
+    case SQLITE_ALTER_TABLE: /* the authorizer is not told the new name */
     case SQLITE_ATTACH:
     case SQLITE_DETACH:
     case SQLITE_PRAGMA: return SQLITE_DENY;
@@ -210,8 +211,17 @@ static int on_authorize(void *arg, int action, const char *first, const char *se
     case SQLITE_CREATE_TABLE:
     case SQLITE_CREATE_VIEW:
     case SQLITE_CREATE_TRIGGER:
-    case SQLITE_CREATE_INDEX: return names_pawl(first) || names_pawl(second) ? SQLITE_DENY : SQLITE_OK;
-    case SQLITE_ALTER_TABLE: return names_pawl(second) ? SQLITE_DENY : SQLITE_OK;
+    case SQLITE_CREATE_INDEX:
+    case SQLITE_CREATE_VTABLE:
+    case SQLITE_DROP_VTABLE:
+    case SQLITE_CREATE_TEMP_TABLE: /* one of our names would stand before our own table */
+    case SQLITE_CREATE_TEMP_VIEW:
+    case SQLITE_CREATE_TEMP_TRIGGER:
+    case SQLITE_CREATE_TEMP_INDEX:
+    case SQLITE_DROP_TEMP_TABLE:
+    case SQLITE_DROP_TEMP_VIEW:
+    case SQLITE_DROP_TEMP_TRIGGER:
+    case SQLITE_DROP_TEMP_INDEX: return names_pawl(first) || names_pawl(second) ? SQLITE_DENY : SQLITE_OK;
     default: return SQLITE_OK;
     }
 }
@@ -314,6 +324,9 @@ static pawl_status open_database(pawli_sqlite *s)
                           s->path);
     int flags = SQLITE_OPEN_READWRITE | (existing ? 0 : SQLITE_OPEN_CREATE);
     pawl_status st = pawli_sqlite_connect(s, flags, &s->db);
+    if (st == PAWL_OK && sqlite3_db_readonly(s->db, "main") == 1) /* SQLite's silent second choice */
+        st = pawli_fail(PAWL_ERR_STORE, "%s: cannot be written%s", s->path,
+                        pawli_sqlite_remedy(SQLITE_READONLY));
     if (st == PAWL_OK && missing)
         (void)chmod(s->path, 0600); /* V3; by path (R8), before its sidecars take the mode over */
     return st == PAWL_OK ? remember_file(s) : st;

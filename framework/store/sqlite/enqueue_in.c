@@ -17,7 +17,7 @@ typedef struct insertion {
     const char *schema;
     pawli_new_job job;
     int64_t now_ms;
-    int64_t fence_base, kind, lane;
+    int64_t fence_base, kind, lane, last_rowid;
 } insertion;
 
 static pawl_status failed(const insertion *in, int rc)
@@ -137,6 +137,7 @@ static int insert(insertion *in)
     if (rc != SQLITE_OK)
         return rc;
     in->job.id = sqlite3_last_insert_rowid(in->db);
+    sqlite3_set_last_insert_rowid(in->db, in->last_rowid); /* the application's own */
     const pawli_value counts[] = { I(in->lane), I(!later), I(later) };
     return run(in,
                "UPDATE \"%w\".pawl_lane SET ready = ready + ?2, later = later + ?3,"
@@ -186,7 +187,8 @@ pawl_status pawl_enqueue_in(sqlite3 *db, const char *schema, const pawl_job_spec
         return pawli_fail(PAWL_ERR_INVALID, "pawl_enqueue_in: db is NULL");
     pawli_clock_init(&clock, false);
     insertion in = { .db = db, .schema = schema != NULL ? schema : "main",
-                     .now_ms = pawli_clock_wall_ms(&clock) };
+                     .now_ms = pawli_clock_wall_ms(&clock),
+                     .last_rowid = sqlite3_last_insert_rowid(db) };
     const pawli_spec_bounds bounds = { PAYLOAD_MAX, PAWLI_MAX_ATTEMPTS_DEFAULT, in.now_ms };
     pawl_status st = pawli_spec_read(spec, &bounds, &in.job);
     if (st != PAWL_OK)

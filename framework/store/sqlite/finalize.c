@@ -171,17 +171,28 @@ static pawl_status call_effect(pawli_sqlite *s, pawl_job *job, const pawli_effec
     return st;
 }
 
+/* The database's trouble, also in a function's own statements; any other error there is the function's. */
+static bool is_environment(int rc)
+{
+    return (rc & 0xFF) == SQLITE_FULL || (rc & 0xFF) == SQLITE_IOERR || (rc & 0xFF) == SQLITE_NOMEM;
+}
+
 /* SQLITE_OK and f->status, or the database's own trouble, which is not the job's fault. */
-static int run_functions(pawli_sqlite *s, const pawli_ending *e, failure *f)
+static int run_functions(pawli_sqlite *s, pawli_ending *e, failure *f)
 {
     for (const pawli_effect *effect = e->effects; effect != NULL; effect = effect->next) {
         if (effect->fn == NULL)
             continue;
         (void)call_effect(s, e->job, effect, f);
-        if (sqlite3_get_autocommit(s->db))
-            return pawli_sqlite_is_environment(f->rc) ? f->rc : SQLITE_ABORT; /* R4: all is undone */
+        bool environment = is_environment(f->rc), undone = sqlite3_get_autocommit(s->db) != 0;
+        if (environment && (undone || f->status != PAWL_OK))
+            return f->rc;
+        if (undone) { /* by the function itself, say INSERT OR ROLLBACK: the replay takes the fallback */
+            e->effects_failed = true;
+            return SQLITE_ABORT;
+        }
         if (f->status != PAWL_OK)
-            return pawli_sqlite_is_environment(f->rc) ? f->rc : SQLITE_OK;
+            return SQLITE_OK;
     }
     return SQLITE_OK;
 }
@@ -232,6 +243,9 @@ static int fail_effect(pawli_sqlite *s, pawli_ending *e, const failure *f)
 static int succeed_with_effects(pawli_sqlite *s, pawli_ending *e)
 {
     failure f = { PAWL_OK, SQLITE_OK, "" };
+    if (e->effects_failed)
+        return fail_effect(s, e, &(failure){ PAWL_ERR_STATE, SQLITE_ABORT,
+                                             ": it rolled the whole transaction back" });
     int rc = pawli_run_plain(s, PAWLI_SQL_EFFECT_BEGIN);
     if (rc == SQLITE_OK)
         rc = write_success(s, e);
