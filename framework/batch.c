@@ -111,9 +111,10 @@ void pawli_batch_form(pawl_pool *pool, pawli_making *m)
     m->batch.boot_ms = pawli_clock_boot_ms(&pool->clock);
     add_job_commands(w, m);
     add_requests(pool, m);
-    m->batch.rescues = w->rescues;
+    m->batch.commands_only = !pawli_writer_does_own_work(pool);
+    m->batch.rescues = m->batch.commands_only ? NULL : w->rescues;
     m->batch.sweep = w->sweep;
-    m->batch.prune_max = pool->started ? PRUNE_BASE + 2 * w->endings.count : 0;
+    m->batch.prune_max = PRUNE_BASE + 2 * w->endings.count;
     add_blanks(pool, m);
 }
 
@@ -193,8 +194,7 @@ static void settle_endings(pawl_pool *pool, pawli_making *m)
             w->finished_last++;
             end_job(pool, job, e->status);
         } else {
-            pawli_queue_push(&w->endings, &job->finalize); /* W3 */
-            m->batch.refused = true;
+            pawli_writer_defer(pool, job); /* W3 */
         }
     }
 }
@@ -208,8 +208,7 @@ static void settle_heartbeat(pawl_pool *pool, pawli_heartbeat *h)
         lose_claim(pool, job);
     if (h == &job->renewal)
         return;
-    atomic_store(&job->heartbeat_state, 0);
-    (void)sem_post(&job->heartbeat_answered);
+    pawli_pool_answer_beat(pool, &job->heartbeat_state);
 }
 
 /* Before the endings: a job must not be a blank again while its heartbeat is looked at. */
@@ -277,7 +276,8 @@ void pawli_batch_settle(pawl_pool *pool, pawli_making *m)
     settle_heartbeats(pool, m);
     settle_endings(pool, m);
     let_go_of_lost(pool);
-    pawli_survey_done(pool);
+    if (!m->batch.commands_only)
+        pawli_survey_done(pool);
     bool operated = m->batch.operations != NULL;
     pawli_dispatch_put(&pool->dispatch, m->batch.claimed, m->batch.claimed_count);
     pawli_batch_answer(pool, &m->taken, PAWL_OK);

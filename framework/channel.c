@@ -10,7 +10,6 @@
 #include "channel.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "clock.h"
 
@@ -65,19 +64,11 @@ bool pawli_channel_reserve(pawli_channel *channel, size_t bytes)
     return true;
 }
 
-static struct timespec to_timespec(int64_t ns)
-{
-    const int64_t second = INT64_C(1000000000);
-    if (ns < 0)
-        ns = 0;
-    return (struct timespec){ .tv_sec = (time_t)(ns / second), .tv_nsec = (long)(ns % second) };
-}
-
 bool pawli_channel_reserve_until(pawli_channel *channel, size_t bytes, int64_t steady_ns)
 {
     if (pawli_channel_reserve(channel, bytes))
         return true;
-    const struct timespec deadline = to_timespec(steady_ns);
+    const struct timespec deadline = pawli_timespec(steady_ns);
     bool reserved = false;
     int error = 0;
     (void)pthread_mutex_lock(&channel->lock);
@@ -126,11 +117,9 @@ void pawli_channel_wake(pawli_channel *channel)
     unpark(channel);
 }
 
-pawli_command *pawli_channel_take(pawli_channel *channel)
+pawli_command *pawli_command_reverse(pawli_command *stack)
 {
-    if (atomic_load_explicit(&channel->newest, memory_order_relaxed) == NULL)
-        return NULL;
-    pawli_command *stack = atomic_exchange(&channel->newest, NULL), *oldest = NULL;
+    pawli_command *oldest = NULL;
     while (stack != NULL) {
         pawli_command *next = stack->next;
         stack->next = oldest;
@@ -140,6 +129,13 @@ pawli_command *pawli_channel_take(pawli_channel *channel)
     return oldest;
 }
 
+pawli_command *pawli_channel_take(pawli_channel *channel)
+{
+    if (atomic_load_explicit(&channel->newest, memory_order_relaxed) == NULL)
+        return NULL;
+    return pawli_command_reverse(atomic_exchange(&channel->newest, NULL));
+}
+
 static bool is_quiet(pawli_channel *channel)
 {
     return atomic_load(&channel->newest) == NULL && !atomic_load(&channel->woken);
@@ -147,7 +143,7 @@ static bool is_quiet(pawli_channel *channel)
 
 void pawli_channel_park(pawli_channel *channel, int64_t until_steady_ns)
 {
-    const struct timespec deadline = to_timespec(until_steady_ns);
+    const struct timespec deadline = pawli_timespec(until_steady_ns);
     int error = 0;
     (void)pthread_mutex_lock(&channel->lock);
     atomic_store(&channel->consumer_parks, true); /* C2: before the last look */

@@ -39,6 +39,8 @@ void pawli_channel_wake(pawli_channel *channel);
 
 /* The consumer. */
 pawli_command *pawli_channel_take(pawli_channel *channel); /* all there is, oldest first; or NULL */
+/* A stack turned round: oldest first. */
+pawli_command *pawli_command_reverse(pawli_command *stack);
 void pawli_channel_free(pawli_channel *channel, uint32_t commands, size_t bytes);
 void pawli_channel_park(pawli_channel *channel, int64_t until_steady_ns);
 

@@ -1,8 +1,6 @@
 /* clock.c - the pool's time source; see clock.h. Any thread, no lock. */
 #include "clock.h"
 
-#include <time.h>
-
 static int64_t read_ns(clockid_t id)
 {
     struct timespec now;
@@ -64,4 +62,12 @@ int64_t pawli_ms_to_ns(int64_t ms)
     if (__builtin_mul_overflow(ms, PAWLI_NS_PER_MS, &ns))
         return ms > 0 ? INT64_MAX : INT64_MIN;
     return ns;
+}
+
+struct timespec pawli_timespec(int64_t ns)
+{
+    const int64_t second = 1000 * PAWLI_NS_PER_MS;
+    if (ns < 0)
+        ns = 0;
+    return (struct timespec){ .tv_sec = (time_t)(ns / second), .tv_nsec = (long)(ns % second) };
 }

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #define PAWLI_NS_PER_MS INT64_C(1000000)
 #define PAWLI_NEVER INT64_MAX
@@ -35,5 +36,6 @@ int64_t pawli_steady_now_ns(void);
 /* Sums that stop at the ends of the range (T2). */
 int64_t pawli_add(int64_t a, int64_t b);
 int64_t pawli_ms_to_ns(int64_t ms);
+struct timespec pawli_timespec(int64_t ns);
 
 #endif

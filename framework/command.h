@@ -12,8 +12,7 @@ typedef enum pawli_command_type {
     PAWLI_COMMAND_OPERATE, /* pawli_operate_request */
     PAWLI_COMMAND_IDLE,    /* pawli_request: answer when nothing is left to do */
     PAWLI_COMMAND_FINALIZE,
-    PAWLI_COMMAND_HEARTBEAT,
-    PAWLI_COMMAND_WAKE     /* nothing but a wake-up: look around */
+    PAWLI_COMMAND_HEARTBEAT
 } pawli_command_type;
 
 typedef struct pawli_command {

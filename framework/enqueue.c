@@ -54,10 +54,8 @@ static pawl_status read_time(const pawl_job_spec *spec, int64_t now_ms, pawli_ne
     if (spec->delay_ms != 0 && spec->available_at_ms != 0)
         return invalid("delay_ms and available_at_ms", "exclude each other; set one");
     out->available_at_ms = spec->available_at_ms;
-    if (spec->delay_ms == 0)
-        return PAWL_OK;
-    out->available_at_ms = pawli_add(now_ms, spec->delay_ms);
-    return out->available_at_ms <= PAWLI_TIME_MAX_MS
+    out->delay_ms = spec->delay_ms;
+    return pawli_add(now_ms, spec->delay_ms) <= PAWLI_TIME_MAX_MS
                ? PAWL_OK
                : invalid("delay_ms", "ends after the year 9999");
 }
@@ -177,11 +175,6 @@ pawl_status pawli_enqueue_build(pawl_pool *pool, const pawl_job_spec *specs, siz
 
 /* ------------------------------------------------------------------------------ the calls */
 
-static int64_t deadline(const pawl_pool *pool)
-{
-    return pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(pool->options.store_timeout_ms));
-}
-
 static pawl_status full(const pawl_pool *pool, pawl_status status)
 {
     return pawli_fail(status, "%s: %u commands or %zu bytes wait for the writer; nothing was stored: "
@@ -203,7 +196,7 @@ static pawl_status enqueue_and_wait(pawl_pool *pool, pawli_enqueue_request *requ
                                     pawl_status *each_out)
 {
     pawl_status st;
-    request->request.deadline_ns = deadline(pool);
+    request->request.deadline_ns = pawli_pool_deadline(pool);
     if (!pawli_request_reserve(pool, &request->request)) {
         pawli_enqueue_release(request);
         return full(pool, PAWL_ERR_BUSY);
@@ -252,7 +245,7 @@ pawl_status pawl_enqueue_async(pawl_pool *pool, const pawl_job_spec *spec, pawl_
         st = pawli_enqueue_build(pool, spec, 1, NULL, &request);
     if (st != PAWL_OK)
         return st;
-    request->request.deadline_ns = deadline(pool);
+    request->request.deadline_ns = pawli_pool_deadline(pool);
     request->done = done;
     request->done_arg = arg;
     if (pawli_channel_reserve(&pool->channel, request->request.bytes)) {

@@ -15,7 +15,6 @@ static int call_handler(pawl_job *job)
     pawli_role role = pawli_role_set(PAWLI_ROLE_EXECUTOR);
     pawli_handler_job_set(job);
     int returned = handler->fn(job, handler->arg);
-    pawli_handler_job_set(NULL);
     (void)pawli_role_set(role);
     return returned;
 }
@@ -37,6 +36,7 @@ static void run(pawl_pool *pool, pawl_job *job, uint32_t number)
         pawli_presence_set(&pool->presence, number, 0);
     pawli_dispatch_done(&pool->dispatch);
     pawli_job_returned(job, returned);
+    pawli_handler_job_set(NULL); /* after it: a backoff function is still inside the handler */
     if (returned == PAWL_DETACHED)
         pawli_presence_set(&pool->presence, number, 0);
 }

@@ -3,6 +3,9 @@
 #include "pool.h"
 #include "status.h"
 
+/* Some way before the latest time that the store accepts: leases and delays end after the present. */
+#define CLOCK_MAX_MS (PAWLI_TIME_MAX_MS - INT64_C(31536000000000))
+
 static pawl_status enter(pawl_pool *pool, const char *call)
 {
     pawl_status st = pawli_pool_enter(pool, PAWLI_WAITS);
@@ -67,6 +70,8 @@ pawl_status pawl_clock_advance(pawl_pool *pool, int64_t ms)
                                           "PAWL_OPEN_INLINE");
     if (ms < 0)
         return pawli_fail(PAWL_ERR_INVALID, "pawl_clock_advance: time does not go back");
+    if (pawli_add(pawli_clock_wall_ms(&pool->clock), ms) > CLOCK_MAX_MS)
+        return pawli_fail(PAWL_ERR_INVALID, "pawl_clock_advance: that is after the year 9000");
     pawli_clock_advance(&pool->clock, ms);
     return PAWL_OK;
 }

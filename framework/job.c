@@ -16,7 +16,7 @@
 #include "pool.h"
 #include "status.h"
 
-#define PAYLOAD_KEPT_MAX 65536 /* a blank keeps its buffer up to this size */
+#define PAYLOAD_KEPT_MAX 4096 /* a blank keeps its buffer up to this size */
 
 /* ------------------------------------------------------------------------------- memory */
 
@@ -31,7 +31,6 @@ pawl_job *pawli_job_create(pawl_pool *pool)
     job->ending.claim = job->eviction.claim = &job->claim;
     job->ending.job = job->eviction.job = job;
     job->beat.claim = job->renewal.claim = &job->claim;
-    (void)sem_init(&job->heartbeat_answered, 0, 0);
     return job;
 }
 
@@ -66,7 +65,6 @@ void pawli_job_destroy(pawl_job *job)
         return;
     let_go(job);
     free(job->claim.buffer);
-    (void)sem_destroy(&job->heartbeat_answered);
     pawli_names_release(job->names);
     free(job);
 }
@@ -103,7 +101,7 @@ void pawli_job_prepare(pawl_job *job, int64_t now_ns, int64_t lease_boot_ms)
     atomic_store_explicit(&job->lease_boot_ms, lease_boot_ms, memory_order_relaxed);
     atomic_store_explicit(&job->stop_reason, PAWL_STOP_NONE, memory_order_relaxed);
     atomic_store_explicit(&job->lost, false, memory_order_relaxed);
-    atomic_store_explicit(&job->heartbeat_state, 0, memory_order_relaxed);
+    atomic_store_explicit(&job->heartbeat_state, PAWLI_BEAT_IDLE, memory_order_relaxed);
     atomic_store_explicit(&job->phase, PAWLI_PHASE_CLAIMED, memory_order_release);
 }
 
@@ -208,6 +206,9 @@ void pawl_job_retry_in(pawl_job *job, int64_t delay_ms)
 
 static pawl_status append_effect(pawl_job *job, const pawli_effect *effect)
 {
+    if (pawli_role_now() == PAWLI_ROLE_APPLY)
+        return pawli_fail(PAWL_ERR_STATE, "job %" PRId64 ": its success is being written; say it in the handler",
+                          job->claim.job);
     pawli_effect *added = malloc(sizeof *added);
     if (added == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "job %" PRId64 ": no memory", job->claim.job);
@@ -241,14 +242,15 @@ pawl_status pawl_job_then(pawl_job *job, const pawl_job_spec *spec)
 pawl_status pawl_job_heartbeat(pawl_job *job)
 {
     pawl_pool *pool = job->pool;
-    int idle = 0;
+    int idle = PAWLI_BEAT_IDLE;
     if (pawli_role_now() == PAWLI_ROLE_APPLY)
         return pawli_fail(PAWL_ERR_STATE, "pawl_job_heartbeat: not from an on_success function");
+    if (!atomic_load(&job->lost)
+        && atomic_compare_exchange_strong(&job->heartbeat_state, &idle, PAWLI_BEAT_POSTED))
+        pawli_channel_post(&pool->channel, &job->heartbeat);
     if (atomic_load(&job->lost))
         return pawli_fail(PAWL_ERR_LEASE_LOST, "job %" PRId64 ": its claim was lost", job->claim.job);
-    if (atomic_compare_exchange_strong(&job->heartbeat_state, &idle, 1))
-        pawli_channel_post(&pool->channel, &job->heartbeat);
-    if (!pawli_pool_await(pool, &job->heartbeat_answered, &job->heartbeat_state))
+    if (!pawli_pool_await(pool, &job->heartbeat_state))
         return pawli_fail(PAWL_ERR_BUSY, "job %" PRId64 ": the heartbeat was not confirmed within %lld ms",
                           job->claim.job, (long long)pool->options.store_timeout_ms);
     if (job->beat.status == PAWL_ERR_LEASE_LOST)
@@ -364,8 +366,7 @@ static bool detach(pawl_job *job)
     /* From here on the application may finish and free it. If its claim was lost before, the writer has
      * looked at its phase already: it looks again at the lost ones that were detached since. */
     atomic_store(&pool->writer.detached_some, true);
-    if (atomic_load(&pool->writer.stuck) > 0)
-        pawli_channel_wake(&pool->channel);
+    pawli_channel_wake(&pool->channel); /* an executor is free (I10) */
     return true;
 }
 
@@ -391,8 +392,8 @@ static pawl_status finish_detached(pawl_job *job, int outcome)
     bool lost = atomic_load(&job->lost);
     if (job->holds_slot)
         pawli_presence_let_go(&pool->presence, job->detached_slot);
-    (void)atomic_fetch_sub(&pool->dispatch.detached, 1);
     post_finalize(job, outcome);
+    (void)atomic_fetch_sub(&pool->dispatch.detached, 1); /* last: a close waits for it */
     return lost ? pawli_fail(PAWL_ERR_LEASE_LOST, "the claim was lost") : PAWL_OK;
 }
 
@@ -410,6 +411,8 @@ pawl_status pawl_job_finish(pawl_job *job, int outcome)
         return finish_detached(job, outcome);
     if (phase != PAWLI_PHASE_ABANDONED)
         return pawli_fail(PAWL_ERR_STATE, "pawl_job_finish: the job has been finished already");
+    bool closed = pawli_names_closed(job->names);
     pawli_job_destroy(job);
-    return pawli_fail(PAWL_ERR_LEASE_LOST, "the claim was lost before the job was finished");
+    return closed ? pawli_fail(PAWL_ERR_CLOSED, "the pool was closed before the job was finished")
+                  : pawli_fail(PAWL_ERR_LEASE_LOST, "the claim was lost before the job was finished");
 }

@@ -4,7 +4,6 @@
 
 #include <pawl/pawl.h>
 
-#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "command.h"
@@ -20,6 +19,12 @@ typedef enum pawli_phase {
     PAWLI_PHASE_ENDED,       /* its finalize command is posted */
     PAWLI_PHASE_ABANDONED    /* the pool has let go of it; the application's finish frees it */
 } pawli_phase;
+
+typedef enum pawli_beat_state {
+    PAWLI_BEAT_IDLE = 0,
+    PAWLI_BEAT_POSTED,
+    PAWLI_BEAT_CLOSED /* abandoned: none will be posted any more */
+} pawli_beat_state;
 
 struct pawl_job {
     pawli_claim claim; /* first: filled by the store, read-only once dispatched */
@@ -61,8 +66,7 @@ struct pawl_job {
     pawli_ending ending;
     pawli_command heartbeat;
     pawli_heartbeat beat;
-    _Atomic int heartbeat_state; /* 0 idle, 1 posted */
-    sem_t heartbeat_answered;
+    _Atomic int heartbeat_state; /* pawli_beat_state */
 };
 
 static inline pawl_job *pawli_job_of(pawli_claim *claim)

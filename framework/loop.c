@@ -27,6 +27,7 @@ typedef struct pawli_loop_handles {
     _Atomic bool ends;
     char wal_path[PATH_MAX + 8];
     struct stat wal, db; /* at the last look */
+    bool changed;        /* they had */
 } pawli_loop_handles;
 
 void pawli_loop_init(pawli_loop *loop)
@@ -71,18 +72,14 @@ static void call_back(pawli_enqueue_request *enqueue)
 
 void pawli_loop_deliver(pawli_loop *loop)
 {
-    pawli_command *stack = atomic_exchange(&loop->answered, NULL), *oldest = NULL;
-    while (stack != NULL) {
-        pawli_command *next = stack->next;
-        stack->next = oldest;
-        oldest = stack;
-        stack = next;
-    }
+    pawli_command *oldest = pawli_command_reverse(atomic_exchange(&loop->answered, NULL));
+    pawli_role before = pawli_role_set(PAWLI_ROLE_LOOP); /* also where another thread stands in for it */
     while (oldest != NULL) {
         pawli_command *next = oldest->next;
         call_back((pawli_enqueue_request *)(void *)oldest);
         oldest = next;
     }
+    (void)pawli_role_set(before);
 }
 
 /* -------------------------------------------------------------------------------- watch */
@@ -106,7 +103,10 @@ static bool has_changed(pawli_loop_handles *h)
 static void on_watch(uv_timer_t *timer)
 {
     pawli_loop_handles *h = timer->data;
-    if (!has_changed(h))
+    /* A change's time may be as coarse as a tick: after one, look once more. */
+    bool changed = has_changed(h), again = h->changed;
+    h->changed = changed;
+    if (!changed && !again)
         return;
     atomic_store(&h->pool->writer.look_wanted, true);
     pawli_channel_wake(&h->pool->channel);
@@ -181,6 +181,7 @@ pawl_status pawli_loop_start(pawl_pool *pool)
     }
     pool->loop.handles = h;
     atomic_store(&pool->loop.runs, true);
+    (void)uv_async_send(&h->wake); /* for what was answered before it ran */
     return PAWL_OK;
 }
 
@@ -189,7 +190,9 @@ void pawli_loop_stop(pawl_pool *pool)
     pawli_loop_handles *h = pool->loop.handles;
     if (h == NULL)
         return;
+    (void)pthread_mutex_lock(&pool->role_lock); /* callers in the writer's role notify under it */
     atomic_store(&pool->loop.runs, false);
+    (void)pthread_mutex_unlock(&pool->role_lock);
     atomic_store(&h->ends, true);
     (void)uv_async_send(&h->wake);
     (void)pthread_join(pool->loop.thread, NULL);

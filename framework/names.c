@@ -12,6 +12,7 @@ typedef struct entry {
 
 struct pawli_names {
     _Atomic unsigned holders;
+    _Atomic bool closed;
     entry *entries; /* one thread at a time */
 };
 
@@ -27,6 +28,17 @@ pawli_names *pawli_names_hold(pawli_names *names)
 {
     atomic_fetch_add(&names->holders, 1);
     return names;
+}
+
+void pawli_names_close(pawli_names *names)
+{
+    if (names != NULL)
+        atomic_store(&names->closed, true);
+}
+
+bool pawli_names_closed(const pawli_names *names)
+{
+    return atomic_load(&names->closed);
 }
 
 void pawli_names_release(pawli_names *names)

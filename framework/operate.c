@@ -28,8 +28,7 @@ static pawli_operate_request *create(pawli_operation_type type, size_t count)
 static pawl_status call(pawl_pool *pool, pawli_operate_request *request, pawl_status *each_out)
 {
     pawl_status st;
-    request->request.deadline_ns =
-        pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(pool->options.store_timeout_ms));
+    request->request.deadline_ns = pawli_pool_deadline(pool);
     if (!pawli_request_reserve(pool, &request->request)) {
         pawli_request_release(&request->request);
         return pawli_fail(PAWL_ERR_BUSY, "%s: too many commands wait for the writer", pool->path);

@@ -7,6 +7,7 @@
 #include "pool.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,17 @@
 
 /* -------------------------------------------------------------------------------- checks */
 
+/* In a function of the application that the writer calls. */
+static bool is_writing(void)
+{
+    return pawli_role_now() == PAWLI_ROLE_APPLY || pawli_role_now() == PAWLI_ROLE_WRITER;
+}
+
+int64_t pawli_pool_deadline(const pawl_pool *pool)
+{
+    return pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(pool->options.store_timeout_ms));
+}
+
 pawl_status pawli_pool_enter(pawl_pool *pool, unsigned what)
 {
     if (pool == NULL)
@@ -28,9 +40,11 @@ pawl_status pawli_pool_enter(pawl_pool *pool, unsigned what)
     if (pawli_fork_mark_is_child(&pool->fork_mark))
         return pawli_fail(PAWL_ERR_FORKED, "%s: was opened by the parent of this process; open it again "
                                            "here", pool->path);
-    if ((what & PAWLI_WAITS) != 0 && pawli_role_now() == PAWLI_ROLE_APPLY)
+    if (atomic_load(&pool->closing))
+        return pawli_fail(PAWL_ERR_CLOSED, "%s: the pool is being closed", pool->path);
+    if ((what & PAWLI_WAITS) != 0 && is_writing())
         return pawli_fail(PAWL_ERR_STATE, "%s: this call would wait for the writer, which is running this "
-                                          "on_success function; use pawl_job_then() in the handler",
+                                          "on_success or drop function; use pawl_job_then() in the handler",
                           pool->path);
     if ((what & PAWLI_WRITES) != 0 && (pool->options.flags & PAWL_OPEN_READ_ONLY) != 0)
         return pawli_fail(PAWL_ERR_STATE, "%s: was opened with PAWL_OPEN_READ_ONLY", pool->path);
@@ -124,6 +138,7 @@ static void free_pool(pawl_pool *pool)
     pawli_registry_fini(&pool->registry);
     pawli_dispatch_fini(&pool->dispatch);
     pawli_channel_fini(&pool->channel);
+    pawli_names_close(pool->names);
     pawli_names_release(pool->names);
     pawli_fork_mark_fini(&pool->fork_mark);
     pawli_options_fini(&pool->options);
@@ -157,8 +172,8 @@ pawl_status pawl_open(const pawl_options *options, pawl_pool **out)
 {
     if (options == NULL || out == NULL)
         return pawli_fail(PAWL_ERR_INVALID, "pawl_open: options and out must not be NULL");
-    if (pawli_role_now() == PAWLI_ROLE_APPLY)
-        return pawli_fail(PAWL_ERR_STATE, "pawl_open: not from an on_success function");
+    if (is_writing())
+        return pawli_fail(PAWL_ERR_STATE, "pawl_open: not from an on_success or drop function");
     pawl_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "pawl_open: no memory");
@@ -222,7 +237,7 @@ static pawl_status join(pawl_pool *pool)
     (void)pawli_role_set(before);
     (void)pthread_mutex_unlock(&pool->role_lock);
     if (st != PAWL_OK)
-        pawli_presence_close(&pool->presence, true);
+        pawli_presence_close(&pool->presence);
     return st;
 }
 
@@ -236,8 +251,10 @@ static void end_writer(pawl_pool *pool, bool has_thread)
     pool->started = false;
     pool->writer.may_claim = false;
     atomic_store(&pool->writer_runs, false); /* before the last look: later callers play the writer */
-    while (pawli_writer_step_as_caller(pool) || pool->writer.requests.first != NULL)
-        if (pool->writer.retry_at_ns > pawli_steady_now_ns()) /* the store is busy; requests expire */
+    int64_t until_ns = pawli_pool_deadline(pool);
+    while (pawli_writer_step_as_caller(pool)
+           || (pawli_writer_owes(pool) && pawli_steady_now_ns() < until_ns))
+        if (pool->writer.retry_at_ns > pawli_steady_now_ns()) /* the store is busy */
             (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     (void)pthread_mutex_unlock(&pool->role_lock);
 }
@@ -251,7 +268,7 @@ static void leave(pawl_pool *pool)
         pawli_log_line(&pool->log, PAWL_LOG_WARNING, "%s", pawl_error_message());
     (void)pawli_role_set(before);
     (void)pthread_mutex_unlock(&pool->role_lock);
-    pawli_presence_close(&pool->presence, true);
+    pawli_presence_close(&pool->presence);
 }
 
 /* Executors first: they finish what they have. Then the writer, which writes that; then the loop, which
@@ -320,8 +337,12 @@ pawl_status pawl_wait_idle(pawl_pool *pool, int64_t timeout_ms)
         return st;
     if (timeout_ms < PAWL_FOREVER)
         return pawli_fail(PAWL_ERR_INVALID, "pawl_wait_idle: timeout_ms is negative (PAWL_FOREVER: -1)");
-    if (is_inline(pool) && pool->started)
-        return pawl_run_until_idle(pool);
+    if (is_inline(pool) && pool->started) {
+        st = pawl_run_until_idle(pool);
+        return st == PAWL_OK && atomic_load(&pool->writer.in_hand_now) > 0
+                   ? pawli_fail(PAWL_ERR_TIMEOUT, "%s: detached jobs are not finished", pool->path)
+                   : st;
+    }
     pawli_request *request = malloc(sizeof *request);
     if (request == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "pawl_wait_idle: no memory");
@@ -335,21 +356,38 @@ pawl_status pawl_wait_idle(pawl_pool *pool, int64_t timeout_ms)
     return st;
 }
 
-bool pawli_pool_await(pawl_pool *pool, sem_t *answered, _Atomic int *posted)
+/* Under the role lock while no writer thread runs: the caller plays the writer. */
+static void play_writer_for(pawl_pool *pool, _Atomic int *posted, int64_t until_ns)
 {
-    int64_t deadline =
-        pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(pool->options.store_timeout_ms));
-    const struct timespec until = { .tv_sec = (time_t)(deadline / (1000 * PAWLI_NS_PER_MS)),
-                                    .tv_nsec = (long)(deadline % (1000 * PAWLI_NS_PER_MS)) };
     (void)pthread_mutex_lock(&pool->role_lock);
-    while (!atomic_load(&pool->writer_runs) && atomic_load(posted) != 0
-           && pawli_steady_now_ns() < deadline)
-        (void)pawli_writer_step_as_caller(pool);
+    while (!atomic_load(&pool->writer_runs) && atomic_load(posted) == PAWLI_BEAT_POSTED
+           && pawli_steady_now_ns() < until_ns)
+        if (!pawli_writer_step_as_caller(pool))
+            (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); /* the store is busy */
     (void)pthread_mutex_unlock(&pool->role_lock);
-    while (atomic_load(posted) != 0)
-        if (sem_clockwait(answered, CLOCK_MONOTONIC, &until) != 0 && errno == ETIMEDOUT)
-            return atomic_load(posted) == 0;
-    return true;
+}
+
+bool pawli_pool_await(pawl_pool *pool, _Atomic int *posted)
+{
+    int64_t until_ns = pawli_pool_deadline(pool);
+    const struct timespec until = pawli_timespec(until_ns);
+    int error = 0;
+    if (!atomic_load(&pool->writer_runs))
+        play_writer_for(pool, posted, until_ns);
+    (void)pthread_mutex_lock(&pool->quiet_lock);
+    while (atomic_load(posted) == PAWLI_BEAT_POSTED && error != ETIMEDOUT)
+        error = pthread_cond_timedwait(&pool->quiet, &pool->quiet_lock, &until);
+    bool answered = atomic_load(posted) != PAWLI_BEAT_POSTED;
+    (void)pthread_mutex_unlock(&pool->quiet_lock);
+    return answered;
+}
+
+void pawli_pool_answer_beat(pawl_pool *pool, _Atomic int *posted)
+{
+    (void)pthread_mutex_lock(&pool->quiet_lock);
+    atomic_store(posted, PAWLI_BEAT_IDLE); /* the job is not looked at after this */
+    (void)pthread_cond_broadcast(&pool->quiet);
+    (void)pthread_mutex_unlock(&pool->quiet_lock);
 }
 
 /* ---------------------------------------------------------------------------------- stop */
@@ -365,9 +403,8 @@ void pawli_pool_tell_quiet(pawl_pool *pool)
 
 static bool wait_for_quiet(pawl_pool *pool, int64_t wait_ms)
 {
-    int64_t until_ns = pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(wait_ms));
-    const struct timespec until = { .tv_sec = (time_t)(until_ns / (1000 * PAWLI_NS_PER_MS)),
-                                    .tv_nsec = (long)(until_ns % (1000 * PAWLI_NS_PER_MS)) };
+    const struct timespec until =
+        pawli_timespec(pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(wait_ms)));
     int error = 0;
     (void)pthread_mutex_lock(&pool->quiet_lock);
     while (!atomic_load(&pool->is_quiet) && error != ETIMEDOUT)
@@ -392,6 +429,8 @@ static bool quiet_inline(pawl_pool *pool, int64_t grace_ms)
 
 static void begin_stop(pawl_pool *pool)
 {
+    if (!pool->started)
+        return;
     atomic_store(&pool->stopping, true);
     pawli_channel_wake(&pool->channel);
 }
@@ -407,17 +446,26 @@ static bool become_quiet(pawl_pool *pool, int64_t grace_ms)
     return wait_for_quiet(pool, AFTER_GRACE_MS);
 }
 
+static pawl_status still_busy(const pawl_pool *pool)
+{
+    return pawli_fail(PAWL_ERR_TIMEOUT, "%s: after the grace time %u handlers run, %u detached jobs are not "
+                                        "finished, and %u claims are held in all (an outcome waits while "
+                                        "the store cannot be written); they are kept: call again",
+                      pool->path, atomic_load(&pool->dispatch.busy), atomic_load(&pool->dispatch.detached),
+                      atomic_load(&pool->writer.in_hand_now));
+}
+
+/* Waits without the life lock, so that each caller's own grace time counts. */
 static pawl_status stop(pawl_pool *pool, int64_t grace_ms)
 {
     if (!pool->started)
         return PAWL_OK;
     if (!become_quiet(pool, grace_ms))
-        return pawli_fail(PAWL_ERR_TIMEOUT, "%s: after the grace time %u handlers run, %u detached jobs are not "
-                                            "finished, and %u claims are held in all (an outcome waits while "
-                                            "the store cannot be written); they are kept: call again",
-                          pool->path, atomic_load(&pool->dispatch.busy),
-                          atomic_load(&pool->dispatch.detached), atomic_load(&pool->writer.in_hand_now));
-    tear_down(pool, !is_inline(pool));
+        return still_busy(pool);
+    (void)pthread_mutex_lock(&pool->life_lock);
+    if (pool->started && atomic_load(&pool->is_quiet)) /* else another caller has stopped it */
+        tear_down(pool, !is_inline(pool));
+    (void)pthread_mutex_unlock(&pool->life_lock);
     return PAWL_OK;
 }
 
@@ -432,10 +480,14 @@ pawl_status pawl_stop(pawl_pool *pool, int64_t grace_ms)
         begin_stop(pool);
         return PAWL_ACCEPTED;
     }
-    (void)pthread_mutex_lock(&pool->life_lock);
-    st = stop(pool, grace_ms);
-    (void)pthread_mutex_unlock(&pool->life_lock);
-    return st;
+    return stop(pool, grace_ms);
+}
+
+/* A detached job's finish leaves its last trace in the pool after its command: it is gone in a moment. */
+static void wait_for_finishers(pawl_pool *pool)
+{
+    while (atomic_load(&pool->dispatch.detached) != 0)
+        (void)sched_yield();
 }
 
 pawl_status pawl_close(pawl_pool *pool)
@@ -447,10 +499,12 @@ pawl_status pawl_close(pawl_pool *pool)
         st = pawl_stop(pool, CLOSE_GRACE_MS);
     if (st != PAWL_OK)
         return st;
+    pawli_attachments_end(pool);
+    atomic_store(&pool->closing, true);
     if ((pool->options.flags & PAWL_OPEN_READ_ONLY) == 0)
         end_writer(pool, false); /* jobs that wait since before a start are stored now */
     pawli_loop_deliver(&pool->loop);
-    pawli_attachments_end(pool);
+    wait_for_finishers(pool);
     free_pool(pool);
     return PAWL_OK;
 }

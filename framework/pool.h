@@ -5,7 +5,6 @@
 #include <pawl/pawl.h>
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "channel.h"
@@ -43,7 +42,6 @@ struct pawl_pool {
     pawli_executors executors;
     pthread_t writer_thread;
     pawli_holder holder;
-    bool started;  /* threads run, or, inline, may step */
 
     /* Any thread. */
     pawli_channel channel;
@@ -52,12 +50,14 @@ struct pawl_pool {
     pthread_mutex_t life_lock; /* start, stop, close, register */
     pthread_mutex_t registry_lock;
     pthread_mutex_t role_lock; /* to play the writer while no thread does */
+    _Atomic bool started; /* threads run, or, inline, may step; changed under life and role lock */
+    _Atomic bool closing;
     _Atomic bool writer_runs;
     _Atomic bool writer_exits;
     _Atomic bool stopping;
     _Atomic bool grace_over; /* pawl_job_should_stop() is true for all */
     _Atomic uint64_t random;
-    pthread_mutex_t quiet_lock; /* a stop waits for the last claim to end */
+    pthread_mutex_t quiet_lock; /* a stop waits for the last claim to end, a handler for its heartbeat */
     pthread_cond_t quiet;
     _Atomic bool is_quiet;
     pthread_mutex_t attach_lock;
@@ -71,8 +71,11 @@ enum {
 /* The checks of every public call. */
 pawl_status pawli_pool_enter(pawl_pool *pool, unsigned what);
 const char *pawli_pool_path(const pawl_pool *pool);
-/* Waits for a command of a job: until *posted is 0 again, at most store_timeout_ms. */
-bool pawli_pool_await(pawl_pool *pool, sem_t *answered, _Atomic int *posted);
+/* When a call that begins now may not wait any more to be taken up: steady ns. */
+int64_t pawli_pool_deadline(const pawl_pool *pool);
+/* Waits for a heartbeat's answer, at most store_timeout_ms; and the writer's answer. */
+bool pawli_pool_await(pawl_pool *pool, _Atomic int *posted);
+void pawli_pool_answer_beat(pawl_pool *pool, _Atomic int *posted);
 /* Is this thread inside a handler of this pool? */
 bool pawli_pool_in_handler(const pawl_pool *pool);
 /* The writer's: nothing is in hand any more. */

@@ -27,6 +27,9 @@
 #define HEADER_BYTES 64
 #define SLOTS_READ_MAX (1 << 21) /* of another pool's file: what its options can ask for */
 
+#define NO_PROCESS 0
+#define NOT_KNOWN (-1) /* it could not be looked up: no proof of anything */
+
 typedef struct header {
     uint64_t magic;
     uint64_t slot_count;
@@ -37,8 +40,8 @@ typedef struct header {
 /* ------------------------------------------------------------------------ who a process is */
 
 /* Start time in clock ticks since boot: field 22 of /proc/PID/stat, where field 3 is the state and field 20
- * the number of threads; the name before them may hold spaces and parentheses. 0: no such process, or one
- * that has ended and was not waited for yet. A leader that ended before its threads is a living process. */
+ * the number of threads; the name before them may hold spaces and parentheses. NO_PROCESS also for one that
+ * has ended and was not waited for yet; a leader that ended before its threads is a living process. */
 static int64_t start_time(int64_t pid)
 {
     char path[64], text[1024], state = 'X';
@@ -47,16 +50,20 @@ static int64_t start_time(int64_t pid)
     (void)snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return 0;
+        return errno == ENOENT || errno == ESRCH ? NO_PROCESS : NOT_KNOWN;
     size_t bytes = fread(text, 1, sizeof text - 1, file);
+    bool failed_to_read = ferror(file) != 0;
     (void)fclose(file);
     text[bytes] = '\0';
     const char *name_end = strrchr(text, ')');
+    if (failed_to_read && bytes == 0)
+        return NO_PROCESS; /* ESRCH: it went away in between */
     if (name_end == NULL
-        || sscanf(name_end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %lld",
+        || sscanf(name_end + 1,
+                  " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %lld",
                   &state, &threads, &started) != 3)
-        return 0;
-    return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : started;
+        return NOT_KNOWN;
+    return (state == 'Z' || state == 'X') && threads <= 1 ? NO_PROCESS : started;
 }
 
 static void read_boot_id(char *out, size_t capacity)
@@ -76,12 +83,18 @@ static int64_t pid_namespace(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? (int64_t)st.st_ino : 0;
 }
 
-static void describe(pawli_holder *holder)
+/* Others judge this pool by these facts: one that cannot be told would be judged wrongly. */
+static pawl_status describe(pawli_holder *holder)
 {
     holder->pid = getpid();
     holder->started = start_time(holder->pid);
     holder->pid_space = pid_namespace();
     read_boot_id(holder->boot, sizeof holder->boot);
+    if (holder->started > 0 && holder->pid_space != 0 && holder->boot[0] != '\0')
+        return PAWL_OK;
+    return pawli_fail(PAWL_ERR_STORE, "cannot tell who this process is: /proc/self/stat, /proc/self/ns/pid and "
+                                      "/proc/sys/kernel/random/boot_id must be readable (are there file "
+                                      "descriptors left?)");
 }
 
 /* ---------------------------------------------------------------------------- the own file */
@@ -167,11 +180,14 @@ pawl_status pawli_presence_open(pawli_presence *p, const char *store_path, size_
     p->slot_count = executors + detached;
     p->map_bytes = HEADER_BYTES + p->slot_count * sizeof *p->slots;
     (void)pthread_mutex_init(&p->lock, NULL);
-    describe(holder);
+    pawl_status st = describe(holder);
+    if (st != PAWL_OK)
+        return st;
+    p->self = *holder;
     p->directory = concatenate(store_path, "-pawl", "");
     if (p->directory == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", store_path);
-    pawl_status st = create_file(p, holder);
+    st = create_file(p, holder);
     if (st == PAWL_OK)
         st = lock_file(p);
     if (st == PAWL_OK)
@@ -179,22 +195,21 @@ pawl_status pawli_presence_open(pawli_presence *p, const char *store_path, size_
     if (st == PAWL_OK)
         st = prepare_slots(p, holder, detached);
     if (st != PAWL_OK)
-        pawli_presence_close(p, true);
+        pawli_presence_close(p);
     return st;
 }
 
-void pawli_presence_close(pawli_presence *p, bool leave_nothing)
+void pawli_presence_close(pawli_presence *p)
 {
     if (p->directory == NULL)
         return;
     if (p->map != NULL)
         (void)munmap(p->map, p->map_bytes);
-    if (leave_nothing && p->path != NULL)
+    if (p->path != NULL)
         (void)unlink(p->path); /* before the lock falls: nobody can find it unlocked */
     if (p->file >= 0)
         (void)close(p->file);
-    if (leave_nothing)
-        (void)rmdir(p->directory); /* if no other pool is there */
+    (void)rmdir(p->directory); /* if no other pool is there */
     (void)pthread_mutex_destroy(&p->lock);
     free(p->free_slots);
     free(p->path);
@@ -282,7 +297,8 @@ static bool is_locked(int file)
 
 static bool process_is_gone(const pawli_holder *holder)
 {
-    return start_time(holder->pid) != holder->started;
+    int64_t started = start_time(holder->pid);
+    return started != NOT_KNOWN && started != holder->started;
 }
 
 static pawli_life probe_file(const char *path, const pawli_holder *holder, bool same_space,
@@ -302,22 +318,21 @@ static pawli_life probe_file(const char *path, const pawli_holder *holder, bool 
 
 pawli_life pawli_presence_probe(const pawli_presence *p, const pawli_holder *holder, pawli_record *record)
 {
-    pawli_holder self;
-    memset(&self, 0, sizeof self);
-    describe(&self);
+    const pawli_holder *self = &p->self;
     *record = (pawli_record){ false, NULL, 0 };
-    if (!is_plain_name(holder->side))
+    if (!is_plain_name(holder->side) || holder->boot[0] == '\0')
         return PAWLI_UNPROVEN;
-    bool same_boot = strcmp(holder->boot, self.boot) == 0;
-    bool same_space = same_boot && holder->pid_space == self.pid_space;
-    if (same_space && holder->pid == self.pid && holder->started == self.started)
+    bool same_boot = strcmp(holder->boot, self->boot) == 0;
+    bool same_space = same_boot && holder->pid_space == self->pid_space;
+    if (same_space && holder->pid == self->pid && holder->started == self->started)
         return PAWLI_ALIVE; /* a pool of this process: its file must not be opened here */
     char *path = concatenate(p->directory, "/", holder->side);
     if (path == NULL)
         return PAWLI_UNPROVEN;
     pawli_life life = probe_file(path, holder, same_space, record);
     free(path);
-    return same_boot ? life : PAWLI_DEAD; /* R13: another boot, another kernel: nothing of it lives */
+    /* R13: another boot, another kernel: nothing of it lives. But what is locked does. */
+    return !same_boot && life != PAWLI_ALIVE ? PAWLI_DEAD : life;
 }
 
 void pawli_presence_clear(const pawli_presence *p, const pawli_holder *holder)
@@ -345,14 +360,14 @@ static bool is_left_over(int directory, const char *name)
 {
     int64_t pid = 0, started = 0;
     if (sscanf(name, "%" SCNd64 "-%" SCNd64, &pid, &started) != 2 || pid == getpid()
-        || start_time(pid) == started)
+        || start_time(pid) == started || start_time(pid) == NOT_KNOWN)
         return false;
     int file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0)
         return false;
-    bool free = !is_locked(file);
+    bool is_free = !is_locked(file);
     (void)close(file);
-    return free;
+    return is_free;
 }
 
 void pawli_presence_sweep(const pawli_presence *p, const pawli_holder *holders, size_t count)

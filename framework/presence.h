@@ -19,6 +19,7 @@ typedef struct pawli_presence {
     char *path;
     int file; /* -1: not open */
     size_t slot_count, executors;
+    pawli_holder self; /* who this process is */
     void *map;
     size_t map_bytes;
     _Atomic uint64_t *slots; /* in the mapped file: fences; 0: free */
@@ -31,8 +32,8 @@ typedef struct pawli_presence {
 /* Makes the side file of a pool on `store_path`, locks it, and fills in who `holder` is. */
 pawl_status pawli_presence_open(pawli_presence *presence, const char *store_path, size_t executors,
                                 size_t detached, pawli_holder *holder);
-/* Removes the side file if `leave_nothing`, and lets go of the lock. Safe on a zeroed struct. */
-void pawli_presence_close(pawli_presence *presence, bool leave_nothing);
+/* Removes the side file and lets go of the lock. Safe on a zeroed struct. */
+void pawli_presence_close(pawli_presence *presence);
 
 /* An executor's own slot, and slots for detached jobs. Any thread; no system call. */
 void pawli_presence_set(pawli_presence *presence, size_t executor, uint64_t fence); /* 0: nothing */

@@ -27,8 +27,7 @@ void pawli_request_init(pawli_request *request, pawli_command_type type, size_t 
 
 static bool wait_until(sem_t *answered, int64_t steady_ns)
 {
-    const struct timespec deadline = { .tv_sec = (time_t)(steady_ns / (1000 * PAWLI_NS_PER_MS)),
-                                       .tv_nsec = (long)(steady_ns % (1000 * PAWLI_NS_PER_MS)) };
+    const struct timespec deadline = pawli_timespec(steady_ns);
     int failed;
     do
         failed = steady_ns == PAWLI_NEVER ? sem_wait(answered)
@@ -126,8 +125,6 @@ bool pawli_request_take(pawli_request *request)
     int waiting = PAWLI_REQUEST_WAITING;
     if (atomic_compare_exchange_strong(&request->state, &waiting, PAWLI_REQUEST_TAKEN))
         return true;
-    if (waiting == PAWLI_REQUEST_TAKEN)
-        return true; /* taken before, by a batch that could not be written */
     pawli_request_release(request);
     return false;
 }

@@ -11,6 +11,7 @@
 #define UNSTARTED_MAX_NS (100 * PAWLI_NS_PER_MS) /* then a claim is given back uncharged */
 #define DETACHED_MAX_MS INT64_C(3600000)         /* without a timeout */
 #define SURVEY_EVERY_NS (1000 * PAWLI_NS_PER_MS)
+#define SURVEY_RARELY_NS (10000 * PAWLI_NS_PER_MS) /* when nobody else is known: at a step that comes anyway */
 
 /* ---------------------------------------------------------------------- the jobs in hand */
 
@@ -66,8 +67,14 @@ void pawli_in_hand_remove(pawl_pool *pool, pawl_job *job)
 /* The application holds the handle of a detached job: from here on it is its to free. */
 static void abandon_if_detached(pawl_pool *pool, pawl_job *job)
 {
+    int idle = PAWLI_BEAT_IDLE;
     if (atomic_load(&job->phase) != PAWLI_PHASE_DETACHED)
         return;
+    if (!atomic_compare_exchange_strong(&job->heartbeat_state, &idle, PAWLI_BEAT_CLOSED)
+        && idle == PAWLI_BEAT_POSTED) {
+        atomic_store(&pool->writer.detached_some, true); /* its node is on the way: look again */
+        return;
+    }
     bool held_slot = job->holds_slot;
     uint32_t slot = job->detached_slot;
     pawli_in_hand_remove(pool, job);
@@ -150,6 +157,10 @@ static void evict(pawl_pool *pool, pawl_job *job, int64_t limit)
     job->eviction.effects = NULL;
     job->eviction.error = job->eviction_error;
     job->eviction.error_bytes = (size_t)length;
+    if (job->renewal_queued) {
+        job->renewal_queued = false;
+        pool->writer.renewals--;
+    }
     job->next_evicted = pool->writer.evicted;
     pool->writer.evicted = job;
 }
@@ -249,17 +260,16 @@ static void survey(pawl_pool *pool, bool first)
     pawli_holder *holders = malloc(HOLDERS_PAGE * sizeof *holders);
     size_t count = HOLDERS_PAGE, seen = 0;
     int64_t after_id = 0;
-    if (holders == NULL)
-        return;
-    while (count == HOLDERS_PAGE && survey_page(pool, after_id, holders, &count)) {
+    bool ok = holders != NULL;
+    while (ok && count == HOLDERS_PAGE && (ok = survey_page(pool, after_id, holders, &count))) {
         probe_page(pool, holders, count);
         seen += count;
         if (count > 0)
             after_id = holders[count - 1].id;
     }
-    if (first && seen == count) /* all of them are on this page */
+    if (ok && first && seen == count) /* all of them are on this page */
         pawli_presence_sweep(&pool->presence, holders, count);
-    pool->writer.others = seen > 0;
+    pool->writer.others = !ok || seen > 0; /* what could not be seen is looked at again */
     free(holders);
 }
 
@@ -283,7 +293,7 @@ static bool survey_is_due(const pawl_pool *pool, int64_t now_ns)
 {
     const pawli_writer *w = &pool->writer;
     return w->may_claim && pool->started && w->rescues == NULL && !w->sweep
-           && (w->survey_now || (w->others && now_ns >= w->next_survey_ns));
+           && (w->survey_now || now_ns >= (w->others ? w->next_survey_ns : w->next_survey_ns + SURVEY_RARELY_NS));
 }
 
 static void let_go_of_detached(pawl_pool *pool)

@@ -77,9 +77,8 @@ static void collect_one(pawli_writer *w, pawli_command *command)
         pawli_queue_push(&w->waiters, command);
         break;
     case PAWLI_COMMAND_ENQUEUE:
-    case PAWLI_COMMAND_OPERATE: pawli_queue_push(&w->requests, command); break;
-    case PAWLI_COMMAND_WAKE:
-    default: break;
+    case PAWLI_COMMAND_OPERATE:
+    default: pawli_queue_push(&w->requests, command); break;
     }
 }
 
@@ -97,12 +96,19 @@ static void collect(pawl_pool *pool)
 
 /* ------------------------------------------------------------------- what there is to do */
 
+/* A borrowed role does what was asked for, nothing else; and after an error the pool's own work waits. */
+bool pawli_writer_does_own_work(const pawl_pool *pool)
+{
+    const pawli_writer *w = &pool->writer;
+    return w->may_claim && pool->started && w->own_work_at_ns <= pawli_steady_now_ns();
+}
+
 /* How many more jobs may be claimed: one per executor, growing to what the executors finished during
  * the last two commits, so that short handlers never wait for a commit. */
 size_t pawli_writer_claim_room(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
-    if (!w->may_claim || !pool->started || atomic_load(&pool->stopping)
+    if (!pawli_writer_does_own_work(pool) || atomic_load(&pool->stopping)
         || atomic_load(&pool->dispatch.detached) >= pool->options.detached_max)
         return 0;
     size_t window = pool->options.executors;
@@ -128,7 +134,13 @@ static bool is_due(const pawl_pool *pool, const pawli_outlook *out)
 static bool has_commands(const pawli_writer *w)
 {
     return w->requests.first != NULL || w->endings.first != NULL || w->heartbeats.first != NULL
-           || w->renewals > 0 || w->evicted != NULL || w->rescues != NULL || w->sweep;
+           || w->renewals > 0 || w->evicted != NULL;
+}
+
+bool pawli_writer_owes(const pawl_pool *pool)
+{
+    const pawli_writer *w = &pool->writer;
+    return w->requests.first != NULL || w->endings.first != NULL || w->deferred.first != NULL;
 }
 
 static bool has_work(pawl_pool *pool)
@@ -136,10 +148,10 @@ static bool has_work(pawl_pool *pool)
     const pawli_writer *w = &pool->writer;
     if (has_commands(w))
         return true;
+    if (!pawli_writer_does_own_work(pool))
+        return false;
     pawli_outlook out = outlook(pool);
-    if (!w->may_claim || !pool->started)
-        return false; /* a borrowed role does what was asked for, nothing else */
-    return is_due(pool, &out) || out.more || out.prune_wanted
+    return w->rescues != NULL || w->sweep || is_due(pool, &out) || out.more || out.prune_wanted
            || out.next_prune_ms <= pawli_clock_wall_ms(&pool->clock)
            || (out.claimable > 0 && !w->claims_dry && pawli_writer_claim_room(pool) > 0);
 }
@@ -168,17 +180,26 @@ static void expire_requests(pawl_pool *pool, pawl_status status, bool all)
     pawli_loop_notify(&pool->loop);
 }
 
+static void tell_trouble(pawl_pool *pool)
+{
+    if (!pool->writer.trouble_told)
+        pawli_log_line(&pool->log, PAWL_LOG_ERROR, "%s", pawl_error_message());
+    pool->writer.trouble_told = true;
+}
+
+static int64_t longer(int64_t delay_ns)
+{
+    return delay_ns < RETRY_MAX_NS / 2 ? 2 * delay_ns + RETRY_MIN_NS : RETRY_MAX_NS;
+}
+
 static bool stumble(pawl_pool *pool, pawl_status status)
 {
     pawli_writer *w = &pool->writer;
     if (status == PAWL_ERR_BUSY) { /* somebody else writes: normal */
         w->retry_delay_ns = RETRY_MIN_NS;
     } else {
-        if (!w->trouble_told)
-            pawli_log_line(&pool->log, PAWL_LOG_ERROR, "%s", pawl_error_message());
-        w->trouble_told = true;
-        w->retry_delay_ns = w->retry_delay_ns < RETRY_MAX_NS / 2 ? 2 * w->retry_delay_ns + RETRY_MIN_NS
-                                                                 : RETRY_MAX_NS;
+        tell_trouble(pool);
+        w->retry_delay_ns = longer(w->retry_delay_ns);
     }
     w->trouble = status;
     expire_requests(pool, status, status != PAWL_ERR_BUSY);
@@ -186,25 +207,48 @@ static bool stumble(pawl_pool *pool, pawl_status status)
     return false;
 }
 
-static void recovered(pawl_pool *pool)
+/* A batch was written; is all well? */
+static void recovered(pawl_pool *pool, bool refused)
 {
     pawli_writer *w = &pool->writer;
-    if (w->trouble_told)
-        pawli_log_line(&pool->log, PAWL_LOG_WARNING, "%s: the store works again", pool->path);
-    w->trouble_told = false;
     w->trouble = PAWL_OK;
     w->retry_at_ns = 0;
     w->retry_delay_ns = RETRY_MIN_NS;
+    if (refused || w->deferred.first != NULL || w->own_work_at_ns > pawli_steady_now_ns())
+        return;
+    w->deferred_delay_ns = 0;
+    if (w->trouble_told)
+        pawli_log_line(&pool->log, PAWL_LOG_WARNING, "%s: the store works again", pool->path);
+    w->trouble_told = false;
 }
 
-/* The batch was written, but an outcome, or the pool's own work, met an error: no hot loop over it. */
-static void put_off(pawl_pool *pool)
+void pawli_writer_defer(pawl_pool *pool, pawl_job *job)
 {
     pawli_writer *w = &pool->writer;
-    if (!w->trouble_told)
-        pawli_log_line(&pool->log, PAWL_LOG_ERROR, "%s", pawl_error_message());
-    w->trouble_told = true;
-    w->retry_at_ns = pawli_add(pawli_steady_now_ns(), RETRY_MAX_NS / 10);
+    tell_trouble(pool);
+    if (w->deferred.first == NULL) {
+        w->deferred_delay_ns = longer(w->deferred_delay_ns);
+        w->deferred_at_ns = pawli_add(pawli_steady_now_ns(), w->deferred_delay_ns);
+    }
+    pawli_queue_push(&w->deferred, &job->finalize);
+}
+
+/* Those that were deferred join the next batch, all of them when somebody waits for a stop. */
+static void take_deferred(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    pawli_command *command;
+    if (w->deferred.first == NULL || w->deferred_at_ns > pawli_steady_now_ns())
+        return;
+    while ((command = pawli_queue_pop(&w->deferred)) != NULL)
+        pawli_queue_push(&w->endings, command);
+}
+
+/* The batch was written, but the pool's own work met an error: no hot loop over it. */
+static void put_off_own_work(pawl_pool *pool)
+{
+    tell_trouble(pool);
+    pool->writer.own_work_at_ns = pawli_add(pawli_steady_now_ns(), RETRY_MAX_NS);
 }
 
 /* -------------------------------------------------------------------------------- a step */
@@ -225,10 +269,12 @@ static bool write_batch(pawl_pool *pool)
         pawli_batch_answer(pool, &m.taken, st);
         return stumble(pool, st);
     }
-    recovered(pool);
-    pawli_batch_settle(pool, &m);
     if (m.batch.refused)
-        put_off(pool);
+        put_off_own_work(pool);
+    pawli_batch_settle(pool, &m);
+    recovered(pool, m.batch.refused);
+    if (outlook(pool).foreign)
+        atomic_store(&pool->writer.look_wanted, true);
     pool->writer.next_tidy_ns = ops->tidy(pool->store, false) ? 0 : PAWLI_NEVER;
     return true;
 }
@@ -250,11 +296,12 @@ static void look_around(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
     bool changed = false;
-    if (!atomic_exchange(&w->look_wanted, false))
+    if (w->retry_at_ns > pawli_steady_now_ns() || !atomic_exchange(&w->look_wanted, false))
         return;
     pawl_status st = pool->store->ops->look(pool->store, &changed);
-    if (st != PAWL_OK && st != PAWL_ERR_BUSY) {
+    if (st != PAWL_OK) {
         (void)stumble(pool, st);
+        atomic_store(&w->look_wanted, true); /* not seen yet */
         return;
     }
     if (!changed)
@@ -267,7 +314,7 @@ static void look_around(pawl_pool *pool)
 static bool nothing_in_hand(pawl_pool *pool)
 {
     const pawli_writer *w = &pool->writer;
-    return w->in_hand == NULL && w->lost == NULL && w->endings.first == NULL
+    return w->in_hand == NULL && w->lost == NULL && !pawli_writer_owes(pool)
            && atomic_load(&pool->dispatch.length) == 0 && atomic_load(&pool->dispatch.busy) == 0;
 }
 
@@ -326,6 +373,7 @@ bool pawli_writer_step(pawl_pool *pool)
     collect(pool);
     look_around(pool);
     pawli_supervise(pool, pawli_clock_steady_ns(&pool->clock));
+    take_deferred(pool);
     bool progress = false;
     if (!has_work(pool))
         rest(pool);
@@ -367,12 +415,16 @@ int64_t pawli_writer_next_ns(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
     int64_t now = pawli_clock_steady_ns(&pool->clock);
-    if (w->retry_at_ns > now && has_work(pool))
+    if (w->retry_at_ns > now && (has_work(pool) || atomic_load(&w->look_wanted)))
         return w->retry_at_ns; /* nothing else can be done before */
     pawli_outlook out = outlook(pool);
     int64_t next = earlier(w->next_tidy_ns, pawli_supervise_next_ns(pool));
+    if (w->deferred.first != NULL)
+        next = earlier(next, w->deferred_at_ns);
+    if (w->own_work_at_ns > now)
+        return earlier(next, w->own_work_at_ns);
     next = earlier(next, wall_to_steady(pool, out.next_due_ms, CLOCK_CHECK_NS));
-    return pool->started && w->may_claim
+    return pawli_writer_does_own_work(pool)
                ? earlier(next, wall_to_steady(pool, out.next_prune_ms, PAWLI_NEVER))
                : next;
 }
@@ -388,10 +440,25 @@ void *pawli_writer_main(void *arg)
     return NULL;
 }
 
+/* A start that failed while the store could not be written: the claims are left to their lease. */
+static void drop_outcomes(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    pawli_command *command;
+    w->deferred_at_ns = 0;
+    take_deferred(pool);
+    while ((command = pawli_queue_pop(&w->endings)) != NULL) {
+        pawl_job *job = PAWLI_CONTAINER(command, pawl_job, finalize);
+        pawli_in_hand_remove(pool, job);
+        pawli_job_destroy(job);
+    }
+}
+
 void pawli_writer_fini(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
     drop_withdrawn_waiters(w);
+    drop_outcomes(pool);
     PAWLI_ASSERT(w->in_hand == NULL && w->endings.first == NULL);
     while (w->blanks != NULL) {
         pawl_job *job = pawli_job_of(w->blanks);

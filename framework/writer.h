@@ -19,6 +19,7 @@ typedef struct pawli_writer {
     pawli_queue requests;    /* new jobs and operations, in the order of the calls */
     pawli_queue waiters;     /* requests to be answered when nothing is left to do */
     pawli_queue endings;     /* finalize commands of jobs */
+    pawli_queue deferred;    /* those that the store refused alone; tried again at deferred_at_ns */
     pawli_queue heartbeats;  /* of handlers */
     pawl_job *in_hand;       /* jobs whose claim this pool holds */
     size_t in_hand_count;
@@ -28,7 +29,10 @@ typedef struct pawli_writer {
     size_t blank_count;
     bool may_claim;          /* not while a caller only borrows the role */
     uint32_t finished_before, finished_last; /* endings in the last two commits */
-    int64_t next_supervise_ns, next_survey_ns, next_tidy_ns, retry_at_ns;
+    int64_t next_supervise_ns, next_survey_ns, next_tidy_ns;
+    int64_t retry_at_ns;     /* the store: not to be tried before */
+    int64_t own_work_at_ns;  /* claims, promotion, rescue, pruning: likewise */
+    int64_t deferred_at_ns, deferred_delay_ns;
     int64_t retry_delay_ns;
     bool survey_now;         /* at start: what a predecessor left behind */
     bool others;             /* other pools hold claims */
@@ -57,9 +61,14 @@ bool pawli_writer_step_as_caller(pawl_pool *pool);
 int64_t pawli_writer_next_ns(pawl_pool *pool);
 /* The writer thread, until pool->writer_exits. */
 void *pawli_writer_main(void *pool);
+/* Are there callers to answer or outcomes to write? */
+bool pawli_writer_owes(const pawl_pool *pool);
+/* An outcome that the store refused waits for a while, and holds up no other (W3). */
+void pawli_writer_defer(pawl_pool *pool, pawl_job *job);
 
 /* For batch.c: how many more jobs may be claimed; and which claims of this pool were cancelled. */
 size_t pawli_writer_claim_room(pawl_pool *pool);
+bool pawli_writer_does_own_work(const pawl_pool *pool);
 void pawli_writer_look_for_cancels(pawl_pool *pool);
 
 /* supervise.c: jobs in hand and other pools, by the clock. */

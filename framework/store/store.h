@@ -55,12 +55,14 @@ typedef struct pawli_new_job {
     const void *key;     /* NULL: none */
     size_t key_bytes;
     int32_t priority;
-    int64_t available_at_ms; /* 0: at once */
+    int64_t delay_ms;        /* from the moment that it is stored; 0: none … */
+    int64_t available_at_ms; /* … or not before this; 0: at once */
     uint32_t max_attempts;
     int64_t timeout_ms;
     void *owner; /* the runtime's */
     /* The store's while it works. */
     struct pawli_lane *lane;
+    size_t order;       /* among those of its batch */
     pawli_claim *claim; /* handed off to this claim */
     bool exists;        /* its key is stored already, as `id` */
     /* The answer. */
@@ -156,11 +158,12 @@ typedef struct pawli_batch {
     pawli_new_jobs *enqueues;
     size_t claim_max;        /* at most so many claims … */
     pawli_claim *blanks;     /* … into these, at least claim_max of them */
+    bool commands_only;      /* no promotion, sweep or pruning this time */
     size_t prune_max;        /* rows of history that may be looked at */
     /* What was done. */
     pawli_claim *claimed;    /* taken from the blanks, in the order of the claims */
     size_t claimed_count, handed_off, rescued;
-    bool refused;            /* an outcome or the pool's own work met an error: not again at once */
+    bool refused;            /* the pool's own work met an error: not again at once */
     size_t commands;
 } pawli_batch;
 
@@ -171,6 +174,7 @@ typedef struct pawli_outlook {
     bool prune_wanted;    /* history is over its bounds */
     int64_t next_prune_ms; /* when it is to be looked at for its age; PAWLI_NEVER */
     bool more;            /* a bounded slice ended before its work did */
+    bool foreign;         /* somebody else has committed: look() */
     int64_t wal_frames;
 } pawli_outlook;
 

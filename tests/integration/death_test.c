@@ -236,23 +236,6 @@ static void a_child_of_the_dead_does_not_count(void **state)
     child_close(&worker); /* the end of its input ends it */
 }
 
-/* A row from another boot of the machine: nothing of it lives, whatever has its pid now (R13). */
-static void another_boot_is_dead(void **state)
-{
-    const temp *t = of(state);
-    char line[128];
-    child worker;
-    put_jobs(t, "wait", 1, 5);
-    start_worker(&worker, t, LEASE_MS, "1");
-    assert_true(child_says(&worker, "start wait", NULL, 0, READY_MS));
-    change(t->path, "UPDATE pawl_holder SET boot = '00000000-0000-0000-0000-000000000000'"
-                    " WHERE left_at IS NULL");
-    assert_rescued_at_once(t);
-    child_tell(&worker, "go\n");
-    assert_true(child_says(&worker, "end wait", line, sizeof line, READY_MS));
-    child_close(&worker);
-}
-
 /* ---------------------------------------------------------------------- the side directory */
 
 static void side_path(const temp *t, char *out, size_t capacity, const char *name)
@@ -268,6 +251,24 @@ static void remove_side_directory(const temp *t)
     assert_int_equal(unlink(path), 0);
     side_path(t, path, sizeof path, "");
     assert_int_equal(rmdir(path), 0);
+}
+
+/* A row from another boot of the machine: nothing of it lives, whatever has its pid now (R13). */
+static void another_boot_is_dead(void **state)
+{
+    const temp *t = of(state);
+    char line[128];
+    child worker;
+    put_jobs(t, "wait", 1, 5);
+    start_worker(&worker, t, LEASE_MS, "1");
+    assert_true(child_says(&worker, "start wait", NULL, 0, READY_MS));
+    change(t->path, "UPDATE pawl_holder SET boot = '00000000-0000-0000-0000-000000000000'"
+                    " WHERE left_at IS NULL");
+    remove_side_directory(t); /* its lock would prove that it lives */
+    assert_rescued_at_once(t);
+    child_tell(&worker, "go\n");
+    assert_true(child_says(&worker, "end wait", line, sizeof line, READY_MS));
+    child_close(&worker);
 }
 
 /* Without its file a living process is still no dead one; and a dead one still is. */

@@ -745,7 +745,7 @@ static void a_detached_job_with_a_timeout(void **state)
     }
 }
 
-/* Goal: the handle of a job that lost its claim outlives the pool: finishing it answers LEASE_LOST or CLOSED
+/* Goal: the handle of a job that lost its claim outlives the pool: finishing it answers CLOSED
  * and frees it, also when its handler detached it only after the loss. */
 static void a_lost_detached_job_may_be_finished_after_close(void **state)
 {
@@ -756,7 +756,7 @@ static void a_lost_detached_job_may_be_finished_after_close(void **state)
     advance(pool, 35000);
     assert_ok(pawl_close(pool));
     assert_string_equal(pawl_job_kind(d.job), "k");
-    assert_status(pawl_job_finish(d.job, PAWL_SUCCEEDED), PAWL_ERR_LEASE_LOST);
+    assert_status(pawl_job_finish(d.job, PAWL_SUCCEEDED), PAWL_ERR_CLOSED);
 }
 
 static void a_job_lost_before_it_was_detached_may_be_finished_after_close(void **state)
@@ -1101,7 +1101,7 @@ static void in_flight_max_bounds_a_kind(void **state)
     assert_status(pawl_stop(pool, 0), PAWL_ERR_TIMEOUT); /* the first is still out: its hour passes */
     assert_ok(pawl_clock_advance(pool, 2 * HOUR_MS));
     assert_ok(pawl_close(pool));
-    assert_status(pawl_job_finish(first, PAWL_SUCCEEDED), PAWL_ERR_LEASE_LOST);
+    assert_status(pawl_job_finish(first, PAWL_SUCCEEDED), PAWL_ERR_CLOSED);
 }
 
 /* Goal: what has no handler here stays pending, untouched and in nobody's way, until it has one (I23). */

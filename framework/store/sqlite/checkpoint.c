@@ -4,6 +4,9 @@
  * interleave (R6). So a second connection of ours holds the write lock while the first checkpoints.
  * Threads: the writer's role, between transactions.
  * Keeps:   R6 no checkpoint without the guard, R7 in bounded time, I22 a bounded WAL. */
+#include <stdio.h>
+#include <sys/stat.h>
+
 #include "sqlite_store.h"
 
 /* Past this a foreign connection with SQLite's default would checkpoint by itself, without a guard. */
@@ -37,19 +40,35 @@ int pawli_checkpoint_guarded(pawli_sqlite *s, bool *complete)
     return rc;
 }
 
-/* A passive checkpoint never shrinks the file; the next commit starts it anew and cuts it (I22). */
-static void restart_wal(pawli_sqlite *s)
+/* A flushed commit that changes a byte (R12). After a full checkpoint it starts the log anew, and cuts the
+ * file, which a passive checkpoint never does (I22). */
+int pawli_commit_a_byte(pawli_sqlite *s)
 {
     int64_t restarts;
     bool found;
-    if (pawli_run_plain(s, PAWLI_SQL_BEGIN) != SQLITE_OK)
-        return;
-    int rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(T("restarts")), &restarts, &found);
-    if (rc == SQLITE_OK && found)
+    int rc = pawli_run_plain(s, PAWLI_SQL_BEGIN);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(T("restarts")), &restarts, &found);
+    if (rc == SQLITE_OK && !found)
+        rc = SQLITE_CORRUPT;
+    if (rc == SQLITE_OK)
         rc = pawli_run(s, PAWLI_SQL_META_WRITE, T("restarts"), I(restarts + 1));
-    if (rc != SQLITE_OK || pawli_run_plain(s, PAWLI_SQL_COMMIT) != SQLITE_OK)
-        if (!sqlite3_get_autocommit(s->db))
-            (void)pawli_run_plain(s, PAWLI_SQL_ROLLBACK);
+    if (rc == SQLITE_OK)
+        rc = pawli_sqlite_commit(s);
+    if (!sqlite3_get_autocommit(s->db))
+        (void)pawli_run_plain(s, PAWLI_SQL_ROLLBACK);
+    return rc;
+}
+
+/* Others have written: the log may have as many frames as its file has room for. */
+void pawli_note_log_size(pawli_sqlite *s)
+{
+    char path[PATH_MAX + 8];
+    struct stat st;
+    (void)snprintf(path, sizeof path, "%s-wal", s->path);
+    if (stat(path, &st) == 0 && st.st_size / s->frame_bytes > s->wal_frames)
+        s->wal_frames = st.st_size / s->frame_bytes;
 }
 
 /* How many frames the log may have before it is checkpointed. */
@@ -61,15 +80,15 @@ static int64_t frames_max(const pawli_sqlite *s, bool idle)
 }
 
 /* I22: a log over its bound is said once, until it is within it again. */
-static void watch_size(pawli_sqlite *s)
+static void watch_size(pawli_sqlite *s, bool guarded)
 {
     int64_t bytes = s->wal_frames * s->frame_bytes;
     bool over = bytes > (int64_t)s->host.options->wal_bytes_max;
     if (over && !s->wal_told)
         pawli_log_line(s->host.log, PAWL_LOG_WARNING,
                        "%s: the write-ahead log has grown to %lld MiB, because another connection keeps a "
-                       "transaction open: end it",
-                       s->path, (long long)(bytes >> 20));
+                       "%s transaction open: end it",
+                       s->path, (long long)(bytes >> 20), guarded ? "read" : "write");
     s->wal_told = over;
 }
 
@@ -87,12 +106,12 @@ bool pawli_sqlite_tidy(pawli_store *store, bool idle)
      * the next idle moment. */
     s->checkpoint_from = complete ? 0 : before + FRAMES_WHEN_IDLE / 4;
     if (rc != SQLITE_OK || !complete) {
-        watch_size(s);
+        watch_size(s, rc == SQLITE_OK);
         return true;
     }
     s->wal_frames = 0;
     if (before * s->frame_bytes > (int64_t)s->host.options->wal_bytes_max)
-        restart_wal(s);
-    watch_size(s);
+        (void)pawli_commit_a_byte(s);
+    watch_size(s, true);
     return false;
 }

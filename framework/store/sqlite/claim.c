@@ -103,7 +103,8 @@ static int peek(merge *m, stream *st, const head **out)
         if (rc != SQLITE_OK)
             return rc;
     }
-    if (st->at < st->count && has_room(st->lane->service))
+    /* No more than the counter says, whatever rows somebody's SQL has added. */
+    if (st->at < st->count && has_room(st->lane->service) && st->lane->counts[PAWLI_COUNT_READY] > 0)
         *out = &st->heads[st->at];
     return SQLITE_OK;
 }
@@ -137,16 +138,24 @@ static bool may_start(pawli_sqlite *s, const pawli_new_job *job)
     return !job->exists && job->available_at_ms <= s->batch->now_ms && is_open(s, job->lane);
 }
 
-/* Insertion sort: producers rarely mix priorities, and then it only looks. Stable: ids follow. */
+static int by_priority(const void *a, const void *b)
+{
+    const pawli_new_job *const *x = a, *const *y = b;
+    if ((*x)->priority != (*y)->priority)
+        return (*x)->priority > (*y)->priority ? -1 : 1;
+    return (*x)->order < (*y)->order ? -1 : 1;
+}
+
+/* Producers rarely mix priorities: then this only looks. */
 static void sort_by_priority(pawli_new_job **jobs, size_t count)
 {
-    for (size_t i = 1; i < count; i++) {
-        pawli_new_job *job = jobs[i];
-        size_t at = i;
-        for (; at > 0 && jobs[at - 1]->priority < job->priority; at--)
-            jobs[at] = jobs[at - 1];
-        jobs[at] = job;
+    bool sorted = true;
+    for (size_t i = 0; i < count; i++) {
+        jobs[i]->order = i;
+        sorted = sorted && (i == 0 || jobs[i - 1]->priority >= jobs[i]->priority);
     }
+    if (!sorted)
+        qsort(jobs, count, sizeof(pawli_new_job *), by_priority);
 }
 
 static int gather_fresh(merge *m)
@@ -217,6 +226,8 @@ static int copy_payload(pawli_claim *claim, sqlite3_stmt *row, int column)
                            ? sqlite3_column_blob(row, column)
                            : sqlite3_column_text(row, column);
     size_t bytes = (size_t)sqlite3_column_bytes(row, column);
+    if (from == NULL && bytes > 0)
+        return SQLITE_NOMEM;
     if (bytes + 1 > claim->buffer_bytes) {
         size_t room = bytes + 1 < 256 ? 256 : bytes + 1;
         char *grown = realloc(claim->buffer, room);
@@ -244,21 +255,25 @@ static int read_job(pawli_sqlite *s, int64_t id, pawli_claim *claim, bool *usabl
     rc = sqlite3_step(row);
     if (rc == SQLITE_ROW) {
         int64_t attempts = sqlite3_column_int64(row, 0), most = sqlite3_column_int64(row, 1);
-        *usable = attempts < most && most <= UINT32_MAX;
+        *usable = attempts < most && most <= UINT32_MAX && sqlite3_column_int(row, 3) == 0;
         claim->attempt = (uint32_t)attempts + 1;
         claim->max_attempts = (uint32_t)most;
         claim->timeout_ms = sqlite3_column_int64(row, 2);
-        int copied = copy_payload(claim, row, 3);
+        int copied = *usable ? copy_payload(claim, row, 4) : SQLITE_OK;
         if (copied != SQLITE_OK)
             rc = copied;
     }
     return pawli_done(row, rc);
 }
 
-/* Somebody's SQL left it without attempts: it must not stand in the way of what is behind (I23). */
+int pawli_refuse(pawli_sqlite *s, int64_t job, const char *why)
+{
+    return pawli_run(s, PAWLI_SQL_REFUSE, I(job), I(s->batch->now_ms), T(why));
+}
+
 static int refuse(pawli_sqlite *s, pawli_lane *lane, int64_t id)
 {
-    int rc = pawli_run(s, PAWLI_SQL_REFUSE, I(id), I(s->batch->now_ms), T("no attempts left"));
+    int rc = pawli_refuse(s, id, "no attempts left, or its payload is too large");
     if (rc == SQLITE_OK && sqlite3_changes(s->db) > 0)
         pawli_lane_move(s, lane, PAWLI_DB_READY, PAWLI_DB_FAILED);
     return rc;

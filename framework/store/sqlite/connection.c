@@ -5,6 +5,7 @@
  *          R9 what cannot be safe is refused, R12 the settings of every connection. */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,12 +133,18 @@ static pawl_status check_file(const char *path)
     return PAWL_OK;
 }
 
+/* Of an absolute path. */
+static void directory_of(const char *path, char out[PATH_MAX])
+{
+    (void)snprintf(out, PATH_MAX, "%s", path);
+    char *slash = strrchr(out, '/');
+    slash[slash == out ? 1 : 0] = '\0';
+}
+
 static pawl_status check_file_system(const char *path)
 {
     char directory[PATH_MAX];
-    (void)snprintf(directory, sizeof directory, "%s", path);
-    char *slash = strrchr(directory, '/');
-    slash[slash == directory ? 1 : 0] = '\0';
+    directory_of(path, directory);
     struct statfs fs;
     if (statfs(directory, &fs) == 0 && is_network(fs.f_type))
         return pawli_fail(PAWL_ERR_INVALID, "%s: is on a network file system, where SQLite's locks do "
@@ -189,7 +196,6 @@ static int on_authorize(void *arg, int action, const char *first, const char *se
                         const char *schema, const char *trigger)
 {
     const pawli_sqlite *s = arg;
-    (void)second;
     (void)schema;
     (void)trigger;
     if (!s->in_user_code)
@@ -199,11 +205,12 @@ static int on_authorize(void *arg, int action, const char *first, const char *se
     case SQLITE_SAVEPOINT:
     case SQLITE_ALTER_TABLE: /* the authorizer is not told the new name */
     case SQLITE_ATTACH:
-    case SQLITE_DETACH:
-    case SQLITE_PRAGMA: return SQLITE_DENY;
+    case SQLITE_DETACH: return SQLITE_DENY;
+    case SQLITE_PRAGMA: /* full-text tables ask for the data version */
+        return second == NULL && sqlite3_stricmp(first, "data_version") == 0 ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_INSERT:
     case SQLITE_UPDATE:
-    case SQLITE_DELETE:
+    case SQLITE_DELETE: return names_pawl(first) ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_DROP_TABLE:
     case SQLITE_DROP_VIEW:
     case SQLITE_DROP_INDEX:
@@ -293,25 +300,41 @@ static int switch_to_wal(pawli_sqlite *s)
     return rc;
 }
 
-static pawl_status remember_file(pawli_sqlite *s)
+/* R8: a database that was replaced under us, or whose log was deleted, has nothing to do with what is open:
+ * what is committed to it is lost. The first look at each file remembers it. */
+static bool is_same(const pawli_sqlite *s, const char *suffix, pawli_file_id *id)
 {
+    char path[PATH_MAX + 8];
     struct stat st;
-    if (stat(s->path, &st) != 0)
-        return pawli_fail(PAWL_ERR_STORE, "%s: vanished while it was opened: %s", s->path,
-                          strerror(errno));
-    s->device = st.st_dev;
-    s->inode = st.st_ino;
+    (void)snprintf(path, sizeof path, "%s%s", s->path, suffix);
+    if (stat(path, &st) != 0)
+        return id->inode == 0;
+    if (id->inode == 0)
+        *id = (pawli_file_id){ st.st_dev, st.st_ino };
+    return id->device == st.st_dev && id->inode == st.st_ino;
+}
+
+pawl_status pawli_sqlite_same_file(pawli_sqlite *s)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm" };
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
+        if (!is_same(s, suffixes[i], &s->files[i]))
+            return pawli_fail(PAWL_ERR_STORE, "%s%s: was deleted or replaced while it is in use; stop this "
+                                              "program, put the file back, and start again", s->path,
+                              suffixes[i]);
     return PAWL_OK;
 }
 
-/* R8: a file that was replaced under us has nothing to do with the one that is open. */
-pawl_status pawli_sqlite_same_file(pawli_sqlite *s)
+/* Asked before SQLite opens it: its silent second choice, to open for reading, leaves sidecars behind. */
+static pawl_status check_writable(const pawli_sqlite *s, bool missing)
 {
-    struct stat st;
-    if (stat(s->path, &st) == 0 && st.st_dev == s->device && st.st_ino == s->inode)
+    char directory[PATH_MAX];
+    directory_of(s->path, directory);
+    if ((missing || faccessat(AT_FDCWD, s->path, W_OK, AT_EACCESS) == 0)
+        && faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0)
         return PAWL_OK;
-    return pawli_fail(PAWL_ERR_STORE, "%s: was deleted or replaced while it is in use; stop this "
-                                      "program, put the file back, and start again", s->path);
+    return pawli_fail(PAWL_ERR_STORE, "%s: cannot be written: %s%s", s->path, strerror(errno),
+                      pawli_sqlite_remedy(SQLITE_READONLY));
 }
 
 static pawl_status open_database(pawli_sqlite *s)
@@ -323,13 +346,15 @@ static pawl_status open_database(pawli_sqlite *s)
         return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: does not exist; create it with: pawl init %s", s->path,
                           s->path);
     int flags = SQLITE_OPEN_READWRITE | (existing ? 0 : SQLITE_OPEN_CREATE);
-    pawl_status st = pawli_sqlite_connect(s, flags, &s->db);
+    pawl_status st = check_writable(s, missing);
+    if (st == PAWL_OK)
+        st = pawli_sqlite_connect(s, flags, &s->db);
     if (st == PAWL_OK && sqlite3_db_readonly(s->db, "main") == 1) /* SQLite's silent second choice */
         st = pawli_fail(PAWL_ERR_STORE, "%s: cannot be written%s", s->path,
                         pawli_sqlite_remedy(SQLITE_READONLY));
     if (st == PAWL_OK && missing)
         (void)chmod(s->path, 0600); /* V3; by path (R8), before its sidecars take the mode over */
-    return st == PAWL_OK ? remember_file(s) : st;
+    return st;
 }
 
 static pawl_status prepare_schema(pawli_sqlite *s)
@@ -391,6 +416,9 @@ pawl_status pawli_sqlite_open_writer(pawli_sqlite *s)
     int rc = read_page_size(s);
     if (rc == SQLITE_OK)
         rc = pawli_sqlite_refresh(s);
+    s->foreign = false;
+    if (rc == SQLITE_OK && (st = pawli_sqlite_same_file(s)) != PAWL_OK)
+        return st;
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "read pawl's tables");
 }
 

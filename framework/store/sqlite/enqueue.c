@@ -18,8 +18,12 @@ static int prepare_job(pawli_sqlite *s, pawli_new_job *job)
     int rc = pawli_lane_find(s, job->queue, job->kind, &job->lane);
     if (rc == SQLITE_OK && job->key != NULL)
         rc = find_by_key(s, job);
+    if (job->delay_ms > 0)
+        job->available_at_ms = pawli_add(s->batch->now_ms, job->delay_ms);
     if (job->available_at_ms < s->batch->now_ms)
         job->available_at_ms = s->batch->now_ms;
+    if (job->available_at_ms > PAWLI_TIME_MAX_MS)
+        job->available_at_ms = PAWLI_TIME_MAX_MS;
     return rc;
 }
 

@@ -115,7 +115,9 @@ static int find_key(insertion *in)
 
 static int insert(insertion *in)
 {
-    const pawli_new_job *job = &in->job;
+    pawli_new_job *job = &in->job;
+    if (job->delay_ms > 0)
+        job->available_at_ms = in->now_ms + job->delay_ms;
     bool later = job->available_at_ms > in->now_ms;
     const pawli_value row[] = { I(in->lane),
                                 I(in->kind),
@@ -172,6 +174,9 @@ static pawl_status store_whole(insertion *in)
         rc = sqlite3_exec(in->db, own ? "COMMIT" : "RELEASE pawl_enqueue_in", NULL, NULL, NULL);
         if (rc != SQLITE_OK)
             st = failed(in, rc);
+        if (rc != SQLITE_OK && own && (rc & 0xFF) != SQLITE_BUSY) /* R5 */
+            st = pawli_fail(PAWL_ERR_UNKNOWN, "%s; it is not known whether the job was stored: ask again with "
+                                              "the same idempotency key", pawl_error_message());
     }
     if (st < 0 && !sqlite3_get_autocommit(in->db)) /* R4: SQLite may have rolled back by itself */
         (void)sqlite3_exec(in->db, own ? "ROLLBACK"

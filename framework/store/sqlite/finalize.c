@@ -52,11 +52,16 @@ static int read_held(pawli_sqlite *s, int64_t job, uint64_t fence, held_row *out
     return pawli_done(row, rc);
 }
 
+#define ATTEMPTS_KEPT 100 /* of one job: a job may snooze for ever */
+
 static int add_attempt(pawli_sqlite *s, const pawli_aftermath *a, const held_row *row, bool charged)
 {
-    return pawli_run(s, PAWLI_SQL_ATTEMPT_ADD, I(a->job), I(a->fence), I(row->attempts),
+    int rc = pawli_run(s, PAWLI_SQL_ATTEMPT_ADD, I(a->job), I(a->fence), I(row->attempts),
                      T(a->outcome), I(charged), I(row->holder), I(row->claimed_at),
                      I(s->batch->now_ms), TN(a->error, a->error_bytes));
+    if (rc == SQLITE_OK && (!charged || row->attempts > ATTEMPTS_KEPT))
+        rc = pawli_run(s, PAWLI_SQL_ATTEMPTS_TRIM, I(a->job), I(ATTEMPTS_KEPT));
+    return rc;
 }
 
 static pawl_state next_state(const pawli_aftermath *a, const held_row *row, int64_t attempts)
@@ -90,6 +95,8 @@ static int write_aftermath(pawli_sqlite *s, const pawli_aftermath *a, pawl_state
     *settled = next_state(a, &row, attempts);
     int64_t now = s->batch->now_ms;
     int64_t due = *settled == PAWL_STATE_PENDING && a->available_at_ms > now ? a->available_at_ms : now;
+    if (due > PAWLI_TIME_MAX_MS)
+        due = PAWLI_TIME_MAX_MS;
     int status = pawli_db_status(*settled, due <= now);
     rc = pawli_run(s, PAWLI_SQL_AFTERMATH, I(a->job), I(a->fence), I(status), I(due), I(now),
                    I(attempts), I(row.bystander + (a->bystander && !charged)),
@@ -118,9 +125,7 @@ static int end_without_success(pawli_sqlite *s, pawli_ending *e, const pawli_ver
         .fence = e->claim->fence,
         .lane = e->claim->lane,
         .to = verdict->to,
-        .available_at_ms = pawli_add(s->batch->now_ms, verdict->delay_ms) < PAWLI_TIME_MAX_MS
-                               ? s->batch->now_ms + verdict->delay_ms
-                               : PAWLI_TIME_MAX_MS,
+        .available_at_ms = pawli_add(s->batch->now_ms, verdict->delay_ms),
         .charged = verdict->charged,
         .outcome = outcome_name(verdict->outcome),
         .error = e->error,

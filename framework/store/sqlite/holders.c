@@ -11,7 +11,7 @@
 static pawl_status finish(pawli_sqlite *s, int rc, const char *doing)
 {
     if (rc == SQLITE_OK)
-        rc = pawli_run_plain(s, PAWLI_SQL_COMMIT);
+        rc = pawli_sqlite_commit(s);
     if (rc == SQLITE_OK)
         return PAWL_OK;
     pawl_status st = pawli_sqlite_failed(s, s->db, rc, doing);

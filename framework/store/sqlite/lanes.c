@@ -69,7 +69,6 @@ static pawli_lane *remember(pawli_sqlite *s, const char *queue, const char *kind
     *bucket = lane;
     lane->next = lanes->all;
     lanes->all = lane;
-    lanes->count++;
     return lane;
 }
 
@@ -201,11 +200,25 @@ void pawli_lane_error(pawli_sqlite *s, pawli_lane *lane, const char *error, size
     mark_dirty(&s->lanes, lane);
 }
 
+/* Somebody's SQL has changed rows and not the counters: count again, and go on. The batch's own rows are
+ * written already, so nothing is added to what is counted. */
+static int recount(pawli_sqlite *s, const pawli_lane *lane)
+{
+    pawli_log_line(s->host.log, PAWL_LOG_WARNING,
+                   "%s: the counters of queue \"%s\", kind \"%s\" did not fit its jobs and were counted again; "
+                   "write to pawl_ tables through pawl only",
+                   s->path, lane->queue, lane->kind);
+    s->stale = true;
+    return pawli_run(s, PAWLI_SQL_LANE_RECOUNT, I(lane->id));
+}
+
 static int flush_lane(pawli_sqlite *s, pawli_lane *lane, int64_t now_ms)
 {
     const int64_t *d = lane->deltas;
     int rc = pawli_run(s, PAWLI_SQL_LANE_COUNT, I(lane->id), I(d[0]), I(d[1]), I(d[2]), I(d[3]),
                        I(d[4]), I(d[5]), I(d[6]), I(d[7]), I(d[8]));
+    if ((rc & 0xFF) == SQLITE_CONSTRAINT)
+        rc = recount(s, lane);
     if (rc == SQLITE_OK && lane->error != NULL)
         rc = pawli_run(s, PAWLI_SQL_LANE_ERROR, I(lane->id), T(lane->error), I(now_ms));
     return rc;

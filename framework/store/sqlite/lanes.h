@@ -40,7 +40,6 @@ typedef struct pawli_lanes {
     pawli_lane *all, *dirty, *last;
     pawli_lane *by_name[PAWLI_LANE_BUCKETS];
     pawli_lane *by_id[PAWLI_LANE_BUCKETS];
-    size_t count;
 } pawli_lanes;
 
 /* SQLite result codes. */

@@ -37,10 +37,9 @@ int pawli_promote_apply(pawli_sqlite *s)
     int rc = read_due(s, due, &count);
     for (size_t i = 0; rc == SQLITE_OK && i < count; i++) {
         pawli_lane *lane = pawli_lane_by_id(s, due[i].lane);
-        if (lane == NULL)
-            return SQLITE_CORRUPT; /* a job without its lane */
-        rc = pawli_run(s, PAWLI_SQL_PROMOTE, I(due[i].id));
-        if (rc == SQLITE_OK)
+        rc = lane != NULL ? pawli_run(s, PAWLI_SQL_PROMOTE, I(due[i].id))
+                          : pawli_refuse(s, due[i].id, "its lane does not exist");
+        if (rc == SQLITE_OK && lane != NULL)
             pawli_lane_move(s, lane, PAWLI_DB_LATER, PAWLI_DB_READY);
     }
     return rc == SQLITE_OK ? read_next_due(s) : rc;

@@ -67,12 +67,10 @@ static bool is_over(const pawli_sqlite *s, const walk_row *row, int64_t *succeed
 static int delete_row(pawli_sqlite *s, const walk_row *row)
 {
     pawli_lane *lane = pawli_lane_by_id(s, row->lane);
-    if (lane == NULL)
-        return SQLITE_CORRUPT; /* a job without its lane */
     int rc = pawli_run(s, PAWLI_SQL_PRUNE, I(row->id));
     if (rc == SQLITE_OK)
         rc = pawli_run(s, PAWLI_SQL_ATTEMPTS_DELETE, I(row->id));
-    if (rc != SQLITE_OK)
+    if (rc != SQLITE_OK || lane == NULL)
         return rc;
     pawli_lane_count(s, lane, pawli_count_of(row->status), -1);
     pawli_lane_count(s, lane, PAWLI_COUNT_PRUNED, 1);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "sqlite_store.h"
 
@@ -330,6 +331,14 @@ static int read_all(pawli_sqlite *s, int64_t now_ms, int64_t boot_ms, lane_list 
     return rc;
 }
 
+static uint64_t read_log_bytes(const pawli_sqlite *s)
+{
+    char path[PATH_MAX + 8];
+    struct stat st;
+    (void)snprintf(path, sizeof path, "%s-wal", s->path);
+    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
 /* The caller frees the lanes' texts and the list: see the pool's pawl_stats_info_clear(). */
 pawl_status pawli_sqlite_stats(pawli_store *store, int64_t now_ms, int64_t boot_ms,
                                pawl_stats_info *out)
@@ -344,6 +353,7 @@ pawl_status pawli_sqlite_stats(pawli_store *store, int64_t now_ms, int64_t boot_
         st = read_failed(s, rc);
     leave(s);
     free(list.ids);
+    out->wal_bytes = read_log_bytes(s);
     out->lanes = list.lanes;
     out->owned = list.lanes;
     out->lane_count = list.count;

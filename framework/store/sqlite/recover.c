@@ -7,26 +7,6 @@
  * Keeps:   R5 nothing is acknowledged that stands behind frames which may not be on the disk. */
 #include "sqlite_store.h"
 
-/* A flushed commit that changes a byte, which starts the log anew since all of it has been moved. */
-static int commit_a_byte(pawli_sqlite *s)
-{
-    int64_t restarts;
-    bool found;
-    int rc = pawli_run_plain(s, PAWLI_SQL_BEGIN);
-    if (rc != SQLITE_OK)
-        return rc;
-    rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(T("restarts")), &restarts, &found);
-    if (rc == SQLITE_OK && !found)
-        rc = SQLITE_CORRUPT;
-    if (rc == SQLITE_OK)
-        rc = pawli_run(s, PAWLI_SQL_META_WRITE, T("restarts"), I(restarts + 1));
-    if (rc == SQLITE_OK)
-        rc = pawli_run_plain(s, PAWLI_SQL_COMMIT);
-    if (!sqlite3_get_autocommit(s->db))
-        (void)pawli_run_plain(s, PAWLI_SQL_ROLLBACK);
-    return rc;
-}
-
 static int restart_log(pawli_sqlite *s)
 {
     bool complete;
@@ -36,7 +16,7 @@ static int restart_log(pawli_sqlite *s)
     if (!complete)
         return SQLITE_BUSY; /* a reader pins the log; it will go */
     s->busy_until_ns = 0;
-    rc = commit_a_byte(s);
+    rc = pawli_commit_a_byte(s);
     /* Did it start anew? The log then holds that commit alone. */
     return rc == SQLITE_OK && s->wal_frames > 8 ? SQLITE_BUSY : rc;
 }

@@ -41,8 +41,10 @@ static int take_back(pawli_sqlite *s, const claim_row *claim, blame charge, cons
     int rc;
     pawli_lane *lane = pawli_lane_by_id(s, claim->lane);
     int64_t attempts = attempt_of(s, claim, &rc);
-    if (rc != SQLITE_OK || lane == NULL)
+    if (rc != SQLITE_OK)
         return rc;
+    if (lane == NULL) /* somebody's SQL: it must not stop the others (I23) */
+        return pawli_refuse(s, claim->job, "its lane does not exist");
     /* A first death is most often not the job's doing, and its work has waited already: due at once. From
      * the second on one step of the backoff less than after a failure. */
     int64_t wait = charge == CHARGED && attempts > 1
@@ -87,12 +89,11 @@ int pawli_rescue_apply(pawli_sqlite *s, pawli_rescue *rescue)
     rc = read_claims(row, claims, &count);
     for (size_t i = 0; rc == SQLITE_OK && i < count; i++)
         rc = take_back(s, &claims[i], blame_of(rescue, claims[i].fence), "its process died");
-    rescue->complete = count < PAWLI_SLICE;
-    if (rc == SQLITE_OK && rescue->complete)
+    if (rc == SQLITE_OK && count < PAWLI_SLICE)
         rc = pawli_run(s, PAWLI_SQL_HOLDER_LEFT, I(rescue->holder), I(s->batch->now_ms));
     else
         s->more = true;
-    rescue->status = PAWL_OK;
+    rescue->complete = rc == SQLITE_OK && count < PAWLI_SLICE;
     return rc;
 }
 

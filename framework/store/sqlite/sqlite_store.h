@@ -44,23 +44,26 @@ int pawli_db_status(pawl_state state, bool due);
 /* A statement that touches rows by the slice stops after so many, so that one transaction is short. */
 #define PAWLI_SLICE 500
 
+typedef struct pawli_file_id {
+    dev_t device;
+    ino_t inode; /* 0: not seen yet */
+} pawli_file_id;
+
 typedef struct pawli_sqlite {
     pawli_store base; /* first: the seam's handle */
 
     /* Set at open, then read-only. */
     pawli_store_host host;
     char path[PATH_MAX];
-    dev_t device;
-    ino_t inode;
 
     /* The writer's role only. */
+    pawli_file_id files[3]; /* of the database, its log and its index, while they are open (R8) */
     sqlite3 *db;
     sqlite3 *guard; /* holds the write lock while db checkpoints (R6); opened when first needed */
     sqlite3_stmt *statements[PAWLI_SQL_COUNT];
     int64_t busy_until_ns;  /* the deadline of the busy handler (R2) */
     uint64_t random;
     bool in_user_code;      /* the authorizer refuses what an on_success function must not do */
-    bool replaced;          /* the file under the path is another one (R8) */
     bool down;              /* a commit failed: recover() first (R5) */
     bool careful;           /* the batch is being replayed item by item */
     pawli_lanes lanes;
@@ -69,6 +72,7 @@ typedef struct pawli_sqlite {
 
     /* Facts that hold while nobody else commits; `stale` says that they must be read again. */
     bool stale;
+    bool foreign; /* another connection has committed since the last look */
     int64_t data_version;
     int64_t fence_base, fence; /* epoch × 2^40; the counter */
     int64_t last_id;           /* of sqlite_sequence */
@@ -125,6 +129,8 @@ int pawli_enqueue_one(pawli_sqlite *s, pawli_new_jobs *group); /* prepare and in
 int pawli_claim_apply(pawli_sqlite *s, bool hand_off);
 void pawli_claim_undo(pawli_sqlite *s);
 int pawli_prune_apply(pawli_sqlite *s);
+/* Ends a row that somebody's SQL has left unusable: it must not stand in the way of others (I23). */
+int pawli_refuse(pawli_sqlite *s, int64_t job, const char *why);
 
 /* What a claim that did not succeed leaves behind: the job's next state and a row of history. */
 typedef struct pawli_aftermath {
@@ -145,9 +151,12 @@ int pawli_aftermath_write(pawli_sqlite *s, const pawli_aftermath *after);
 pawl_status pawli_sqlite_begin(pawli_store *store, int64_t wait_ms);
 pawl_status pawli_sqlite_write(pawli_store *store, pawli_batch *batch);
 int pawli_sqlite_refresh(pawli_sqlite *s);
+int pawli_sqlite_commit(pawli_sqlite *s); /* marks the store as down if the outcome is unknown */
 
 /* checkpoint.c, recover.c, prune.c */
 int pawli_checkpoint_guarded(pawli_sqlite *s, bool *complete);
+int pawli_commit_a_byte(pawli_sqlite *s);
+void pawli_note_log_size(pawli_sqlite *s);
 bool pawli_sqlite_tidy(pawli_store *store, bool idle);
 pawl_status pawli_sqlite_recover(pawli_store *store);
 bool pawli_prune_wanted(pawli_sqlite *s);

@@ -37,6 +37,15 @@ static const char *const texts[PAWLI_SQL_COUNT] = {
                              " blocked = blocked + ?8, enqueued = enqueued + ?9,"
                              " pruned = pruned + ?10 WHERE id = ?1",
     [PAWLI_SQL_LANE_ERROR] = "UPDATE pawl_lane SET last_error = ?2, last_error_at = ?3 WHERE id = ?1",
+    [PAWLI_SQL_LANE_RECOUNT] =
+        "UPDATE pawl_lane SET ready = r.ready, later = r.later, running = r.running,"
+        " succeeded = r.succeeded, failed = r.failed, cancelled = r.cancelled, blocked = r.blocked,"
+        " enqueued = r.stored + pruned FROM (SELECT count(*) AS stored,"
+        " count(*) FILTER (WHERE status = 2) AS ready, count(*) FILTER (WHERE status = 8) AS later,"
+        " count(*) FILTER (WHERE status = 3) AS running, count(*) FILTER (WHERE status = 4) AS succeeded,"
+        " count(*) FILTER (WHERE status = 5) AS failed, count(*) FILTER (WHERE status = 6) AS cancelled,"
+        " count(*) FILTER (WHERE status = 7) AS blocked FROM pawl_job WHERE lane = ?1) AS r"
+        " WHERE pawl_lane.id = ?1",
     [PAWLI_SQL_KIND_FIND] = "SELECT id FROM pawl_kind WHERE name = ?1",
     [PAWLI_SQL_KIND_ADD] = "INSERT INTO pawl_kind (name) VALUES (?1)",
     [PAWLI_SQL_IS_PAUSED] = "SELECT 1 FROM pawl_paused WHERE queue = ?1",
@@ -56,13 +65,14 @@ static const char *const texts[PAWLI_SQL_COUNT] = {
     [PAWLI_SQL_HEADS] = "SELECT id, priority FROM pawl_job INDEXED BY pawl_job_ready"
                         " WHERE lane = ?1 AND status = 2 AND priority <= ?2"
                         " AND (priority < ?2 OR id > ?3) ORDER BY priority DESC, id LIMIT ?4",
-    [PAWLI_SQL_CLAIM_READ] = "SELECT attempts, max_attempts, timeout_ms, payload FROM pawl_job"
+    [PAWLI_SQL_CLAIM_READ] = "SELECT attempts, max_attempts, timeout_ms,"
+                             " ifnull(length(payload) > 268435456, 0), payload FROM pawl_job"
                              " WHERE id = ?1 AND status = 2",
     [PAWLI_SQL_CLAIM] = "UPDATE pawl_job SET status = 3, attempts = attempts + 1, holder = ?2,"
                         " fence = ?3, claimed_at = ?4, updated_at = ?4, lease_until = ?5,"
                         " lease_boot = ?6, cancel = 0 WHERE id = ?1 AND status = 2",
     [PAWLI_SQL_REFUSE] = "UPDATE pawl_job SET status = 5, updated_at = ?2, last_error = ?3"
-                         " WHERE id = ?1 AND status = 2",
+                         " WHERE id = ?1 AND status IN (2, 3, 8)",
     [PAWLI_SQL_SUCCEED] = "UPDATE pawl_job SET status = 4, updated_at = ?3"
                           " WHERE id = ?1 AND fence = ?2 AND status = 3",
     [PAWLI_SQL_HEARTBEAT] = "UPDATE pawl_job SET lease_until = ?3, lease_boot = ?4"
@@ -76,6 +86,8 @@ static const char *const texts[PAWLI_SQL_COUNT] = {
     [PAWLI_SQL_ATTEMPT_ADD] = "INSERT OR REPLACE INTO pawl_attempts (job, fence, attempt, outcome,"
                               " charged, holder, claimed_at, ended_at, error)"
                               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    [PAWLI_SQL_ATTEMPTS_TRIM] = "DELETE FROM pawl_attempts WHERE job = ?1 AND fence <= (SELECT fence FROM"
+                                " pawl_attempts WHERE job = ?1 ORDER BY fence DESC LIMIT 1 OFFSET ?2)",
     [PAWLI_SQL_ATTEMPTS_DELETE] = "DELETE FROM pawl_attempts WHERE job = ?1",
 
     [PAWLI_SQL_STATE_READ] = "SELECT status, lane, holder, cancel FROM pawl_job WHERE id = ?1",

@@ -36,14 +36,16 @@ int pawli_db_status(pawl_state state, bool due)
 static pawl_status look(pawli_store *store, bool *changed)
 {
     pawli_sqlite *s = pawli_sqlite_of(store);
-    int64_t before = s->data_version;
     pawl_status st = pawli_sqlite_same_file(s);
-    s->replaced = st != PAWL_OK;
     if (st != PAWL_OK)
         return st;
     s->busy_until_ns = 0;
     int rc = pawli_sqlite_refresh(s);
-    *changed = rc == SQLITE_OK && s->data_version != before;
+    *changed = rc == SQLITE_OK && s->foreign;
+    if (*changed) {
+        s->foreign = false;
+        pawli_note_log_size(s);
+    }
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "look for new jobs");
 }
 
@@ -69,6 +71,7 @@ static void outlook(pawli_store *store, pawli_outlook *out)
     out->prune_wanted = pawli_prune_wanted(s);
     out->next_prune_ms = pawli_prune_next_ms(s);
     out->more = s->more;
+    out->foreign = s->foreign;
     out->wal_frames = s->wal_frames;
 }
 

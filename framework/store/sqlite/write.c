@@ -9,6 +9,7 @@
  *          the store is in a known state; I17. */
 #include "sqlite_store.h"
 
+#define REPLAY_WAIT_MS 100 /* its callers are past withdrawing: they wait rather than hear BUSY */
 #define REPLAYS_MAX 16 /* more failures of the whole transaction than that are not one item's fault */
 
 /* ------------------------------------------------------------------------------- begin */
@@ -55,6 +56,7 @@ int pawli_sqlite_refresh(pawli_sqlite *s)
     int rc = read_or(s, PAWLI_SQL_DATA_VERSION, 0, &version);
     if (rc != SQLITE_OK || (version == s->data_version && !s->stale))
         return rc;
+    s->foreign |= version != s->data_version;
     s->stale = true;
     s->data_version = version;
     return reload(s);
@@ -88,7 +90,7 @@ pawl_status pawli_sqlite_begin(pawli_store *store, int64_t wait_ms)
     PAWLI_ASSERT(sqlite3_get_autocommit(s->db));
     if (s->down)
         return pawli_fail(PAWL_ERR_STORE, "%s: a commit failed; the store is being recovered", s->path);
-    if (s->replaced && pawli_sqlite_same_file(s) != PAWL_OK)
+    if (pawli_sqlite_same_file(s) != PAWL_OK)
         return PAWL_ERR_STORE; /* R8 */
     s->busy_until_ns = pawli_add(pawli_steady_now_ns(),
                                  pawli_ms_to_ns(wait_ms));
@@ -228,13 +230,13 @@ static int apply_all(pawli_sqlite *s, own_work *own)
 {
     pawli_batch *b = s->batch;
     int rc = apply_commands(s, b);
-    if (rc == SQLITE_OK && b->sweep)
+    if (rc == SQLITE_OK && !b->commands_only && b->sweep)
         rc = apply_item(s, ITEM_SWEEP, NULL, &own->sweep);
-    if (rc == SQLITE_OK)
+    if (rc == SQLITE_OK && !b->commands_only)
         rc = apply_item(s, ITEM_PROMOTE, NULL, &own->promote);
     if (rc == SQLITE_OK)
         rc = enqueue_and_claim(s, b, own);
-    if (rc == SQLITE_OK)
+    if (rc == SQLITE_OK && !b->commands_only)
         rc = apply_item(s, ITEM_PRUNE, NULL, &own->prune);
     if (rc == SQLITE_OK)
         rc = pawli_lanes_flush(s, b->now_ms);
@@ -261,6 +263,7 @@ static int replay(pawli_sqlite *s)
     own_work own = { PAWL_OK, PAWL_OK, PAWL_OK, PAWL_OK };
     int rc = SQLITE_ERROR;
     for (int pass = 0; pass < REPLAYS_MAX; pass++) {
+        s->busy_until_ns = pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(REPLAY_WAIT_MS));
         rc = begin(s);
         if (rc != SQLITE_OK)
             return rc;
@@ -300,7 +303,6 @@ static pawl_status commit_failed(pawli_sqlite *s, int rc)
     pawl_status st = pawli_sqlite_failed(s, s->db, rc, "commit");
     pawli_log_line(s->host.log, PAWL_LOG_ERROR, "%s", pawl_error_message());
     start_over(s);
-    s->down = true;
     if (pawli_sqlite_recover(&s->base) == PAWL_OK)
         return st;
     return pawli_fail(PAWL_ERR_UNKNOWN, "%s: the commit failed (%s) and it is not known what was stored; "
@@ -308,11 +310,19 @@ static pawl_status commit_failed(pawli_sqlite *s, int rc)
                       sqlite3_errstr(rc));
 }
 
+int pawli_sqlite_commit(pawli_sqlite *s)
+{
+    int rc = pawli_run_plain(s, PAWLI_SQL_COMMIT);
+    if (rc != SQLITE_OK && (rc & 0xFF) != SQLITE_BUSY)
+        s->down = true; /* R5 */
+    return rc;
+}
+
 static pawl_status commit(pawli_sqlite *s)
 {
     int rc;
     do
-        rc = pawli_run_plain(s, PAWLI_SQL_COMMIT);
+        rc = pawli_sqlite_commit(s);
     while (rc == SQLITE_BUSY
            && pawli_steady_now_ns() < s->busy_until_ns);
     if (rc == SQLITE_OK) {
