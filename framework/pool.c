@@ -241,6 +241,21 @@ static pawl_status join(pawl_pool *pool)
     return st;
 }
 
+/* What was posted while the writer ran is answered here; whoever posts later sees that it does not run any
+ * more. So a flood of callers cannot hold up the stop. */
+static void finish_what_was_posted(pawl_pool *pool)
+{
+    int64_t until_ns = pawli_pool_deadline(pool);
+    bool progress = pawli_writer_step_as_caller(pool); /* takes them */
+    pool->writer.takes_no_more = true;
+    while (progress || (pawli_writer_owes(pool) && pawli_steady_now_ns() < until_ns)) {
+        progress = pawli_writer_step_as_caller(pool);
+        if (!progress && pawli_writer_owes(pool)) /* the store is busy */
+            (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
+    pool->writer.takes_no_more = false;
+}
+
 static void end_writer(pawl_pool *pool, bool has_thread)
 {
     atomic_store(&pool->writer_exits, true);
@@ -251,11 +266,7 @@ static void end_writer(pawl_pool *pool, bool has_thread)
     pool->started = false;
     pool->writer.may_claim = false;
     atomic_store(&pool->writer_runs, false); /* before the last look: later callers play the writer */
-    int64_t until_ns = pawli_pool_deadline(pool);
-    while (pawli_writer_step_as_caller(pool)
-           || (pawli_writer_owes(pool) && pawli_steady_now_ns() < until_ns))
-        if (pool->writer.retry_at_ns > pawli_steady_now_ns()) /* the store is busy */
-            (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    finish_what_was_posted(pool);
     (void)pthread_mutex_unlock(&pool->role_lock);
 }
 

@@ -84,7 +84,7 @@ static void collect_one(pawli_writer *w, pawli_command *command)
 
 static void collect(pawl_pool *pool)
 {
-    pawli_command *command = pawli_channel_take(&pool->channel);
+    pawli_command *command = pool->writer.takes_no_more ? NULL : pawli_channel_take(&pool->channel);
     if (command != NULL)
         pool->writer.claims_dry = false;
     while (command != NULL) {

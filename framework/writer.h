@@ -28,6 +28,7 @@ typedef struct pawli_writer {
     pawli_claim *blanks;
     size_t blank_count;
     bool may_claim;          /* not while a caller only borrows the role */
+    bool takes_no_more;      /* a stop finishes what was posted before it */
     uint32_t finished_before, finished_last; /* endings in the last two commits */
     int64_t next_supervise_ns, next_survey_ns, next_tidy_ns;
     int64_t retry_at_ns;     /* the store: not to be tried before */

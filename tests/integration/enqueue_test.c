@@ -70,7 +70,7 @@ static void many_are_stored_together(void **state)
     pawl_job_spec *specs = calloc(COUNT, sizeof *specs);
     int64_t *ids = calloc(COUNT, sizeof *ids);
     pawl_status *each = calloc(COUNT, sizeof *each);
-    char keys[COUNT][8];
+    char keys[COUNT][16];
     for (int i = 0; i < COUNT; i++) {
         (void)snprintf(keys[i], sizeof keys[i], "%d", i / 2); /* every key twice */
         specs[i] = *PAWL_JOB(.kind = "k", .idempotency_key = keys[i], .payload = keys[i],

@@ -21,7 +21,7 @@
 
 #include "history.h"
 
-static sem_t go;
+static sem_t go, announced; /* no job says anything before "ready" */
 
 /* One write a line: the lines of several threads do not mix, and nothing stays in a buffer. */
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -46,6 +46,8 @@ static void must(pawl_status st, const char *what)
 
 static void say_start(const pawl_job *job)
 {
+    (void)sem_wait(&announced);
+    (void)sem_post(&announced);
     say("start %s %" PRId64 " %" PRIu32 " %" PRIu64 "\n", pawl_job_kind(job), pawl_job_id(job),
         pawl_job_attempt(job), pawl_job_fence(job));
 }
@@ -117,6 +119,7 @@ static void leave_a_child(void)
         _exit(0);
     }
     say("fork %d\n", (int)pid);
+    (void)sem_post(&announced);
     for (;;)
         (void)pause(); /* its standard input is the child's now */
 }
@@ -140,6 +143,7 @@ static int work(char **argv, int argc)
     if (argc > 5)
         leave_a_child();
     say("ready\n");
+    (void)sem_post(&announced);
     char line[16];
     while (fgets(line, sizeof line, stdin) != NULL)
         if (strcmp(line, "go\n") == 0)
@@ -233,6 +237,7 @@ static int loop(char **argv)
 int main(int argc, char **argv)
 {
     (void)sem_init(&go, 0, 0);
+    (void)sem_init(&announced, 0, 0);
     if (argc >= 5 && strcmp(argv[1], "work") == 0)
         return work(argv, argc);
     if (argc == 5 && strcmp(argv[1], "loop") == 0)
