@@ -12,6 +12,7 @@
 #include "pool.h"
 
 #define BATCH_JOBS_MAX 1024 /* new jobs in one transaction, unless one call brings more */
+#define BATCH_JOBS_MIN 256
 #define BLANKS_KEPT (2 * PAWLI_CLAIMS_MAX)
 #define PRUNE_BASE 100
 
@@ -66,12 +67,25 @@ static void add_request(pawli_making *m, pawli_request *request)
     }
 }
 
+/* While the executors outrun the commits, a new job that is handed off costs two row writes and one that
+ * waits as a ready row three: so what waits already is let go first, and new jobs come in as fast as they
+ * can be started. When handlers are slow all is stored that there is. */
+static size_t intake(const pawl_pool *pool, const pawli_making *m)
+{
+    pawli_outlook out;
+    if (m->batch.claim_max <= pool->options.executors)
+        return BATCH_JOBS_MAX;
+    pool->store->ops->outlook(pool->store, &out);
+    int64_t room = (int64_t)m->batch.claim_max - out.claimable;
+    return room > BATCH_JOBS_MIN ? (size_t)room : BATCH_JOBS_MIN;
+}
+
 /* The transaction has begun: from here on a caller waits for the end. */
 static void add_requests(pawl_pool *pool, pawli_making *m)
 {
     uint32_t commands = 0;
-    size_t bytes = 0;
-    while (pool->writer.requests.first != NULL && m->jobs < BATCH_JOBS_MAX) {
+    size_t bytes = 0, most = intake(pool, m);
+    while (pool->writer.requests.first != NULL && m->jobs < most) {
         pawli_request *request = pawli_request_of(pawli_queue_pop(&pool->writer.requests));
         commands++;
         bytes += request->bytes;
@@ -110,12 +124,12 @@ void pawli_batch_form(pawl_pool *pool, pawli_making *m)
     m->batch.now_ms = pawli_clock_wall_ms(&pool->clock);
     m->batch.boot_ms = pawli_clock_boot_ms(&pool->clock);
     add_job_commands(w, m);
-    add_requests(pool, m);
     m->batch.commands_only = !pawli_writer_does_own_work(pool);
     m->batch.rescues = m->batch.commands_only ? NULL : w->rescues;
     m->batch.sweep = w->sweep;
     m->batch.prune_max = PRUNE_BASE + 2 * w->endings.count;
     add_blanks(pool, m);
+    add_requests(pool, m);
 }
 
 /* ----------------------------------------------------------------------------- settling */
