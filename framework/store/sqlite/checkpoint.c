@@ -49,11 +49,11 @@ int pawli_commit_a_byte(pawli_sqlite *s)
     int rc = pawli_run_plain(s, PAWLI_SQL_BEGIN);
     if (rc != SQLITE_OK)
         return rc;
-    rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(T("restarts")), &restarts, &found);
+    rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(TEXT("restarts")), &restarts, &found);
     if (rc == SQLITE_OK && !found)
         rc = SQLITE_CORRUPT;
     if (rc == SQLITE_OK)
-        rc = pawli_run(s, PAWLI_SQL_META_WRITE, T("restarts"), I(restarts + 1));
+        rc = pawli_run(s, PAWLI_SQL_META_WRITE, TEXT("restarts"), NUM(restarts + 1));
     if (rc == SQLITE_OK)
         rc = pawli_sqlite_commit(s);
     if (!sqlite3_get_autocommit(s->db))

@@ -54,8 +54,8 @@ static int read_page(merge *m, stream *st)
         last = st->heads[st->count - 1];
     int rc;
     st->count = st->at = 0;
-    sqlite3_stmt *row = pawli_query(m->s, PAWLI_SQL_HEADS, &rc, I(st->lane->id), I(last.priority),
-                                    I(last.id), I(m->page));
+    sqlite3_stmt *row = pawli_query(m->s, PAWLI_SQL_HEADS, &rc, NUM(st->lane->id), NUM(last.priority),
+                                    NUM(last.id), NUM(m->page));
     if (row == NULL)
         return rc;
     while ((rc = sqlite3_step(row)) == SQLITE_ROW)
@@ -249,7 +249,7 @@ static int read_job(pawli_sqlite *s, int64_t id, pawli_claim *claim, bool *usabl
 {
     int rc;
     *usable = false;
-    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CLAIM_READ, &rc, I(id));
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CLAIM_READ, &rc, NUM(id));
     if (row == NULL)
         return rc;
     rc = sqlite3_step(row);
@@ -268,7 +268,7 @@ static int read_job(pawli_sqlite *s, int64_t id, pawli_claim *claim, bool *usabl
 
 int pawli_refuse(pawli_sqlite *s, int64_t job, const char *why)
 {
-    return pawli_run(s, PAWLI_SQL_REFUSE, I(job), I(s->batch->now_ms), T(why));
+    return pawli_run(s, PAWLI_SQL_REFUSE, NUM(job), NUM(s->batch->now_ms), TEXT(why));
 }
 
 static int refuse(pawli_sqlite *s, pawli_lane *lane, int64_t id)
@@ -292,9 +292,9 @@ static int take_stored(merge *m, stream *from)
         return refuse(s, from->lane, id);
     pawli_claim *claim = take_blank(m, from->lane);
     claim->job = id;
-    rc = pawli_run(s, PAWLI_SQL_CLAIM, I(id), I(s->holder), I(claim->fence), I(batch->now_ms),
-                   I(batch->now_ms + s->host.options->lease_ms),
-                   I(batch->boot_ms + s->host.options->lease_ms));
+    rc = pawli_run(s, PAWLI_SQL_CLAIM, NUM(id), NUM(s->holder), NUM(claim->fence), NUM(batch->now_ms),
+                   NUM(batch->now_ms + s->host.options->lease_ms),
+                   NUM(batch->boot_ms + s->host.options->lease_ms));
     if (rc == SQLITE_OK)
         pawli_lane_move(s, from->lane, PAWLI_DB_READY, PAWLI_DB_RUNNING);
     return rc;

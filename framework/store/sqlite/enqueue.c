@@ -6,7 +6,7 @@
 static int find_by_key(pawli_sqlite *s, pawli_new_job *job)
 {
     return pawli_read_integer(s, PAWLI_SQL_JOB_BY_KEY,
-                              PAWLI_VALUES(I(job->lane->kind_id), B(job->key, job->key_bytes)),
+                              PAWLI_VALUES(NUM(job->lane->kind_id), BLOB(job->key, job->key_bytes)),
                               &job->id, &job->exists);
 }
 

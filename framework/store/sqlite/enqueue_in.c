@@ -89,12 +89,12 @@ static pawl_status check_schema(insertion *in)
 
 static int find_lane(insertion *in)
 {
-    const pawli_value kind = T(in->job.kind);
+    const pawli_value kind = TEXT(in->job.kind);
     int rc = run(in, "INSERT INTO \"%w\".pawl_kind (name) VALUES (?1) ON CONFLICT DO NOTHING", &kind, 1,
                  NULL, NULL);
     if (rc == SQLITE_OK)
         rc = run(in, "SELECT id FROM \"%w\".pawl_kind WHERE name = ?1", &kind, 1, &in->kind, NULL);
-    const pawli_value lane[] = { T(in->job.queue), I(in->kind) };
+    const pawli_value lane[] = { TEXT(in->job.queue), NUM(in->kind) };
     if (rc == SQLITE_OK)
         rc = run(in, "INSERT INTO \"%w\".pawl_lane (queue, kind) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
                  lane, 2, NULL, NULL);
@@ -108,7 +108,7 @@ static int find_key(insertion *in)
 {
     if (in->job.key == NULL)
         return SQLITE_OK;
-    const pawli_value key[] = { I(in->kind), B(in->job.key, in->job.key_bytes) };
+    const pawli_value key[] = { NUM(in->kind), BLOB(in->job.key, in->job.key_bytes) };
     return run(in, "SELECT id FROM \"%w\".pawl_job WHERE kind = ?1 AND idempotency_key = ?2", key, 2,
                &in->job.id, &in->job.exists);
 }
@@ -119,17 +119,17 @@ static int insert(insertion *in)
     if (job->delay_ms > 0)
         job->available_at_ms = in->now_ms + job->delay_ms;
     bool later = job->available_at_ms > in->now_ms;
-    const pawli_value row[] = { I(in->lane),
-                                I(in->kind),
-                                I(later ? PAWLI_DB_LATER : PAWLI_DB_READY),
-                                I(job->priority),
-                                I(job->max_attempts),
-                                I(in->fence_base),
-                                I(job->timeout_ms),
-                                I(later ? job->available_at_ms : in->now_ms),
-                                I(in->now_ms),
-                                B(job->key, job->key_bytes),
-                                B(job->payload, job->payload_bytes) };
+    const pawli_value row[] = { NUM(in->lane),
+                                NUM(in->kind),
+                                NUM(later ? PAWLI_DB_LATER : PAWLI_DB_READY),
+                                NUM(job->priority),
+                                NUM(job->max_attempts),
+                                NUM(in->fence_base),
+                                NUM(job->timeout_ms),
+                                NUM(later ? job->available_at_ms : in->now_ms),
+                                NUM(in->now_ms),
+                                BLOB(job->key, job->key_bytes),
+                                BLOB(job->payload, job->payload_bytes) };
     int rc = run(in,
                  "INSERT INTO \"%w\".pawl_job (lane, kind, status, priority, attempts, max_attempts,"
                  " cancel, bystander, holder, fence, timeout_ms, available_at, created_at, updated_at,"
@@ -140,7 +140,7 @@ static int insert(insertion *in)
         return rc;
     in->job.id = sqlite3_last_insert_rowid(in->db);
     sqlite3_set_last_insert_rowid(in->db, in->last_rowid); /* the application's own */
-    const pawli_value counts[] = { I(in->lane), I(!later), I(later) };
+    const pawli_value counts[] = { NUM(in->lane), NUM(!later), NUM(later) };
     return run(in,
                "UPDATE \"%w\".pawl_lane SET ready = ready + ?2, later = later + ?3,"
                " enqueued = enqueued + 1 WHERE id = ?1",

@@ -36,7 +36,7 @@ static int read_held(pawli_sqlite *s, int64_t job, uint64_t fence, held_row *out
 {
     int rc;
     *held = false;
-    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_HELD, &rc, I(job), I(fence));
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_HELD, &rc, NUM(job), NUM(fence));
     if (row == NULL)
         return rc;
     rc = sqlite3_step(row);
@@ -56,11 +56,11 @@ static int read_held(pawli_sqlite *s, int64_t job, uint64_t fence, held_row *out
 
 static int add_attempt(pawli_sqlite *s, const pawli_aftermath *a, const held_row *row, bool charged)
 {
-    int rc = pawli_run(s, PAWLI_SQL_ATTEMPT_ADD, I(a->job), I(a->fence), I(row->attempts),
-                     T(a->outcome), I(charged), I(row->holder), I(row->claimed_at),
-                     I(s->batch->now_ms), TN(a->error, a->error_bytes));
+    int rc = pawli_run(s, PAWLI_SQL_ATTEMPT_ADD, NUM(a->job), NUM(a->fence), NUM(row->attempts),
+                     TEXT(a->outcome), NUM(charged), NUM(row->holder), NUM(row->claimed_at),
+                     NUM(s->batch->now_ms), TEXTN(a->error, a->error_bytes));
     if (rc == SQLITE_OK && (!charged || row->attempts > ATTEMPTS_KEPT))
-        rc = pawli_run(s, PAWLI_SQL_ATTEMPTS_TRIM, I(a->job), I(ATTEMPTS_KEPT));
+        rc = pawli_run(s, PAWLI_SQL_ATTEMPTS_TRIM, NUM(a->job), NUM(ATTEMPTS_KEPT));
     return rc;
 }
 
@@ -93,14 +93,15 @@ static int write_aftermath(pawli_sqlite *s, const pawli_aftermath *a, pawl_state
     bool charged = a->charged || (a->bystander && row.bystander >= BYSTANDER_MAX);
     int64_t attempts = charged || row.attempts == 0 ? row.attempts : row.attempts - 1;
     *settled = next_state(a, &row, attempts);
+    PAWLI_ASSERT(pawli_state_may_move(PAWL_STATE_RUNNING, *settled));
     int64_t now = s->batch->now_ms;
     int64_t due = *settled == PAWL_STATE_PENDING && a->available_at_ms > now ? a->available_at_ms : now;
     if (due > PAWLI_TIME_MAX_MS)
         due = PAWLI_TIME_MAX_MS;
     int status = pawli_db_status(*settled, due <= now);
-    rc = pawli_run(s, PAWLI_SQL_AFTERMATH, I(a->job), I(a->fence), I(status), I(due), I(now),
-                   I(attempts), I(row.bystander + (a->bystander && !charged)),
-                   TN(a->error, a->error_bytes));
+    rc = pawli_run(s, PAWLI_SQL_AFTERMATH, NUM(a->job), NUM(a->fence), NUM(status), NUM(due), NUM(now),
+                   NUM(attempts), NUM(row.bystander + (a->bystander && !charged)),
+                   TEXTN(a->error, a->error_bytes));
     if (rc == SQLITE_OK)
         rc = add_attempt(s, a, &row, charged);
     if (rc != SQLITE_OK)
@@ -214,8 +215,8 @@ static int insert_followers(pawli_sqlite *s, const pawli_ending *e)
 
 static int write_success(pawli_sqlite *s, pawli_ending *e)
 {
-    int rc = pawli_run(s, PAWLI_SQL_SUCCEED, I(e->claim->job), I(e->claim->fence),
-                       I(s->batch->now_ms));
+    int rc = pawli_run(s, PAWLI_SQL_SUCCEED, NUM(e->claim->job), NUM(e->claim->fence),
+                       NUM(s->batch->now_ms));
     if (rc != SQLITE_OK)
         return rc;
     bool held = sqlite3_changes(s->db) == 1; /* I6 */

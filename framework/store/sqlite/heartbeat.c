@@ -8,8 +8,8 @@ int pawli_heartbeat_apply(pawli_sqlite *s, pawli_heartbeat *heartbeat)
     const pawli_claim *claim = heartbeat->claim;
     int64_t lease_ms = s->host.options->lease_ms;
     heartbeat->lease_boot_ms = s->batch->boot_ms + lease_ms;
-    int rc = pawli_run(s, PAWLI_SQL_HEARTBEAT, I(claim->job), I(claim->fence),
-                       I(s->batch->now_ms + lease_ms), I(heartbeat->lease_boot_ms));
+    int rc = pawli_run(s, PAWLI_SQL_HEARTBEAT, NUM(claim->job), NUM(claim->fence),
+                       NUM(s->batch->now_ms + lease_ms), NUM(heartbeat->lease_boot_ms));
     if (rc == SQLITE_OK)
         heartbeat->status = sqlite3_changes(s->db) == 1 ? PAWL_OK : PAWL_ERR_LEASE_LOST;
     return rc;

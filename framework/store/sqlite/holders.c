@@ -27,11 +27,11 @@ pawl_status pawli_sqlite_join(pawli_store *store, pawli_holder *h, int64_t now_m
     pawl_status st = pawli_sqlite_begin(store, s->host.options->store_timeout_ms);
     if (st != PAWL_OK)
         return st;
-    int rc = pawli_run(s, PAWLI_SQL_HOLDER_ADD, T(h->name), T(h->side), I(h->pid), I(h->started),
-                       T(h->boot), I(h->pid_space), I(now_ms));
+    int rc = pawli_run(s, PAWLI_SQL_HOLDER_ADD, TEXT(h->name), TEXT(h->side), NUM(h->pid), NUM(h->started),
+                       TEXT(h->boot), NUM(h->pid_space), NUM(now_ms));
     int64_t id = sqlite3_last_insert_rowid(s->db);
     if (rc == SQLITE_OK)
-        rc = pawli_run(s, PAWLI_SQL_HOLDERS_FORGET, I(id - HOLDERS_REMEMBERED));
+        rc = pawli_run(s, PAWLI_SQL_HOLDERS_FORGET, NUM(id - HOLDERS_REMEMBERED));
     st = finish(s, rc, "register this pool");
     if (st == PAWL_OK) {
         h->id = s->holder = id;
@@ -48,7 +48,7 @@ pawl_status pawli_sqlite_leave(pawli_store *store, int64_t now_ms)
     pawl_status st = pawli_sqlite_begin(store, s->host.options->store_timeout_ms);
     if (st != PAWL_OK)
         return st;
-    int rc = pawli_run(s, PAWLI_SQL_HOLDER_LEFT, I(s->holder), I(now_ms));
+    int rc = pawli_run(s, PAWLI_SQL_HOLDER_LEFT, NUM(s->holder), NUM(now_ms));
     st = finish(s, rc, "sign this pool off");
     if (st == PAWL_OK)
         s->holder = 0;
@@ -79,8 +79,8 @@ pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, int64_t aft
     pawli_sqlite *s = pawli_sqlite_of(store);
     int rc;
     *count = 0;
-    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_HOLDERS, &rc, I(s->holder), I(capacity),
-                                    I(after_id));
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_HOLDERS, &rc, NUM(s->holder), NUM(capacity),
+                                    NUM(after_id));
     if (row != NULL) {
         while ((rc = sqlite3_step(row)) == SQLITE_ROW)
             read_holder(row, &holders[(*count)++]);
@@ -89,8 +89,8 @@ pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, int64_t aft
     int64_t ignored;
     if (rc == SQLITE_OK)
         rc = pawli_read_integer(s, PAWLI_SQL_CLAIMS_EXPIRED,
-                                PAWLI_VALUES(I(s->holder), I(boot_ms),
-                                             I(boot_ms + PAWLI_LEASE_MAX_MS), I(1)),
+                                PAWLI_VALUES(NUM(s->holder), NUM(boot_ms),
+                                             NUM(boot_ms + PAWLI_LEASE_MAX_MS), NUM(1)),
                                 &ignored, expired);
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "look at the other pools");
 }
@@ -98,7 +98,7 @@ pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, int64_t aft
 static int read_cancels(pawli_sqlite *s, int64_t *jobs, size_t capacity, size_t *count)
 {
     int rc;
-    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CANCELS, &rc, I(s->holder), I(capacity));
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CANCELS, &rc, NUM(s->holder), NUM(capacity));
     if (row == NULL)
         return rc;
     while ((rc = sqlite3_step(row)) == SQLITE_ROW)
@@ -113,7 +113,7 @@ pawl_status pawli_sqlite_cancels(pawli_store *store, int64_t *jobs, size_t capac
     int64_t cancels = 0;
     bool found;
     *count = 0;
-    int rc = pawli_read_integer(s, PAWLI_SQL_CANCELS_COUNT, PAWLI_VALUES(I(s->holder)), &cancels,
+    int rc = pawli_read_integer(s, PAWLI_SQL_CANCELS_COUNT, PAWLI_VALUES(NUM(s->holder)), &cancels,
                                 &found);
     if (rc == SQLITE_OK && found && cancels != s->cancels_seen) {
         rc = read_cancels(s, jobs, capacity, count);

@@ -115,10 +115,10 @@ int pawli_lanes_load(pawli_sqlite *s)
 static int kind_id(pawli_sqlite *s, const char *kind, int64_t *out)
 {
     bool found;
-    int rc = pawli_read_integer(s, PAWLI_SQL_KIND_FIND, PAWLI_VALUES(T(kind)), out, &found);
+    int rc = pawli_read_integer(s, PAWLI_SQL_KIND_FIND, PAWLI_VALUES(TEXT(kind)), out, &found);
     if (rc != SQLITE_OK || found)
         return rc;
-    rc = pawli_run(s, PAWLI_SQL_KIND_ADD, T(kind));
+    rc = pawli_run(s, PAWLI_SQL_KIND_ADD, TEXT(kind));
     *out = sqlite3_last_insert_rowid(s->db);
     return rc;
 }
@@ -128,12 +128,12 @@ static int store_lane(pawli_sqlite *s, pawli_lane *lane)
     int64_t kind = 0, ignored;
     int rc = kind_id(s, lane->kind, &kind);
     if (rc == SQLITE_OK)
-        rc = pawli_run(s, PAWLI_SQL_LANE_ADD, T(lane->queue), I(kind));
+        rc = pawli_run(s, PAWLI_SQL_LANE_ADD, TEXT(lane->queue), NUM(kind));
     if (rc != SQLITE_OK)
         return rc;
     set_id(&s->lanes, lane, sqlite3_last_insert_rowid(s->db));
     lane->kind_id = kind;
-    return pawli_read_integer(s, PAWLI_SQL_IS_PAUSED, PAWLI_VALUES(T(lane->queue)), &ignored,
+    return pawli_read_integer(s, PAWLI_SQL_IS_PAUSED, PAWLI_VALUES(TEXT(lane->queue)), &ignored,
                               &lane->paused);
 }
 
@@ -209,18 +209,18 @@ static int recount(pawli_sqlite *s, const pawli_lane *lane)
                    "write to pawl_ tables through pawl only",
                    s->path, lane->queue, lane->kind);
     s->stale = true;
-    return pawli_run(s, PAWLI_SQL_LANE_RECOUNT, I(lane->id));
+    return pawli_run(s, PAWLI_SQL_LANE_RECOUNT, NUM(lane->id));
 }
 
 static int flush_lane(pawli_sqlite *s, pawli_lane *lane, int64_t now_ms)
 {
     const int64_t *d = lane->deltas;
-    int rc = pawli_run(s, PAWLI_SQL_LANE_COUNT, I(lane->id), I(d[0]), I(d[1]), I(d[2]), I(d[3]),
-                       I(d[4]), I(d[5]), I(d[6]), I(d[7]), I(d[8]));
+    int rc = pawli_run(s, PAWLI_SQL_LANE_COUNT, NUM(lane->id), NUM(d[0]), NUM(d[1]), NUM(d[2]), NUM(d[3]),
+                       NUM(d[4]), NUM(d[5]), NUM(d[6]), NUM(d[7]), NUM(d[8]));
     if ((rc & 0xFF) == SQLITE_CONSTRAINT)
         rc = recount(s, lane);
     if (rc == SQLITE_OK && lane->error != NULL)
-        rc = pawli_run(s, PAWLI_SQL_LANE_ERROR, I(lane->id), T(lane->error), I(now_ms));
+        rc = pawli_run(s, PAWLI_SQL_LANE_ERROR, NUM(lane->id), TEXT(lane->error), NUM(now_ms));
     return rc;
 }
 

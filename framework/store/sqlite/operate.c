@@ -16,7 +16,7 @@ static int read_row(pawli_sqlite *s, int64_t id, job_row *out, bool *found)
 {
     int rc;
     *found = false;
-    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_STATE_READ, &rc, I(id));
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_STATE_READ, &rc, NUM(id));
     if (row == NULL)
         return rc;
     rc = sqlite3_step(row);
@@ -37,9 +37,9 @@ static int cancel_running(pawli_sqlite *s, int64_t id, const job_row *row, pawl_
     *answer = PAWL_ACCEPTED;
     if (row->cancel)
         return SQLITE_OK;
-    int rc = pawli_run(s, PAWLI_SQL_CANCEL_RUNNING, I(id));
+    int rc = pawli_run(s, PAWLI_SQL_CANCEL_RUNNING, NUM(id));
     if (rc == SQLITE_OK)
-        rc = pawli_run(s, PAWLI_SQL_HOLDER_CANCELS, I(row->holder));
+        rc = pawli_run(s, PAWLI_SQL_HOLDER_CANCELS, NUM(row->holder));
     return rc;
 }
 
@@ -52,7 +52,7 @@ static int cancel(pawli_sqlite *s, int64_t id, const job_row *row, pawl_status *
     case PAWLI_DB_FAILED: *answer = PAWL_ERR_STATE; return SQLITE_OK;
     default: break;
     }
-    int rc = pawli_run(s, PAWLI_SQL_CANCEL_PENDING, I(id), I(s->batch->now_ms));
+    int rc = pawli_run(s, PAWLI_SQL_CANCEL_PENDING, NUM(id), NUM(s->batch->now_ms));
     if (rc == SQLITE_OK)
         pawli_lane_move(s, row->lane, row->status, PAWLI_DB_CANCELLED);
     *answer = PAWL_OK;
@@ -64,7 +64,7 @@ static int requeue(pawli_sqlite *s, int64_t id, const job_row *row, pawl_status 
     *answer = PAWL_ERR_STATE;
     if (row->status != PAWLI_DB_FAILED && row->status != PAWLI_DB_CANCELLED)
         return SQLITE_OK;
-    int rc = pawli_run(s, PAWLI_SQL_REQUEUE, I(id), I(s->batch->now_ms));
+    int rc = pawli_run(s, PAWLI_SQL_REQUEUE, NUM(id), NUM(s->batch->now_ms));
     if (rc == SQLITE_OK)
         pawli_lane_move(s, row->lane, row->status, PAWLI_DB_READY);
     *answer = PAWL_OK;
@@ -89,8 +89,8 @@ static int each(pawli_sqlite *s, pawli_operation *op)
 
 static int pause(pawli_sqlite *s, const char *queue, bool paused)
 {
-    int rc = paused ? pawli_run(s, PAWLI_SQL_PAUSE, T(queue), I(s->batch->now_ms))
-                    : pawli_run(s, PAWLI_SQL_RESUME, T(queue));
+    int rc = paused ? pawli_run(s, PAWLI_SQL_PAUSE, TEXT(queue), NUM(s->batch->now_ms))
+                    : pawli_run(s, PAWLI_SQL_RESUME, TEXT(queue));
     if (rc != SQLITE_OK)
         return rc;
     for (pawli_lane *lane = s->lanes.all; lane != NULL; lane = lane->next)

@@ -11,7 +11,7 @@ static int read_due(pawli_sqlite *s, due_job *due, size_t *count)
 {
     int rc;
     *count = 0;
-    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_PROMOTABLE, &rc, I(s->batch->now_ms), I(PAWLI_SLICE));
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_PROMOTABLE, &rc, NUM(s->batch->now_ms), NUM(PAWLI_SLICE));
     if (row == NULL)
         return rc;
     while ((rc = sqlite3_step(row)) == SQLITE_ROW)
@@ -37,7 +37,7 @@ int pawli_promote_apply(pawli_sqlite *s)
     int rc = read_due(s, due, &count);
     for (size_t i = 0; rc == SQLITE_OK && i < count; i++) {
         pawli_lane *lane = pawli_lane_by_id(s, due[i].lane);
-        rc = lane != NULL ? pawli_run(s, PAWLI_SQL_PROMOTE, I(due[i].id))
+        rc = lane != NULL ? pawli_run(s, PAWLI_SQL_PROMOTE, NUM(due[i].id))
                           : pawli_refuse(s, due[i].id, "its lane does not exist");
         if (rc == SQLITE_OK && lane != NULL)
             pawli_lane_move(s, lane, PAWLI_DB_LATER, PAWLI_DB_READY);

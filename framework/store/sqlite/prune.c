@@ -67,9 +67,9 @@ static bool is_over(const pawli_sqlite *s, const walk_row *row, int64_t *succeed
 static int delete_row(pawli_sqlite *s, const walk_row *row)
 {
     pawli_lane *lane = pawli_lane_by_id(s, row->lane);
-    int rc = pawli_run(s, PAWLI_SQL_PRUNE, I(row->id));
+    int rc = pawli_run(s, PAWLI_SQL_PRUNE, NUM(row->id));
     if (rc == SQLITE_OK)
-        rc = pawli_run(s, PAWLI_SQL_ATTEMPTS_DELETE, I(row->id));
+        rc = pawli_run(s, PAWLI_SQL_ATTEMPTS_DELETE, NUM(row->id));
     if (rc != SQLITE_OK || lane == NULL)
         return rc;
     pawli_lane_count(s, lane, pawli_count_of(row->status), -1);
@@ -81,7 +81,7 @@ static int read_slice(pawli_sqlite *s, walk_row *rows, size_t most, size_t *coun
 {
     int rc;
     *count = 0;
-    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_PRUNE_WALK, &rc, I(s->prune_after), I(most));
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_PRUNE_WALK, &rc, NUM(s->prune_after), NUM(most));
     if (row == NULL)
         return rc;
     while ((rc = sqlite3_step(row)) == SQLITE_ROW)

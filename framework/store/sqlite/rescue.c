@@ -25,7 +25,7 @@ static int64_t attempt_of(pawli_sqlite *s, const claim_row *claim, int *rc)
 {
     int64_t attempts = 1;
     bool found;
-    *rc = pawli_read_integer(s, PAWLI_SQL_HELD, PAWLI_VALUES(I(claim->job), I(claim->fence)),
+    *rc = pawli_read_integer(s, PAWLI_SQL_HELD, PAWLI_VALUES(NUM(claim->job), NUM(claim->fence)),
                              &attempts, &found);
     return attempts;
 }
@@ -83,14 +83,14 @@ int pawli_rescue_apply(pawli_sqlite *s, pawli_rescue *rescue)
     claim_row claims[PAWLI_SLICE];
     size_t count;
     int rc;
-    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CLAIMS_OF, &rc, I(rescue->holder), I(PAWLI_SLICE));
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CLAIMS_OF, &rc, NUM(rescue->holder), NUM(PAWLI_SLICE));
     if (row == NULL)
         return rc;
     rc = read_claims(row, claims, &count);
     for (size_t i = 0; rc == SQLITE_OK && i < count; i++)
         rc = take_back(s, &claims[i], blame_of(rescue, claims[i].fence), "its process died");
     if (rc == SQLITE_OK && count < PAWLI_SLICE)
-        rc = pawli_run(s, PAWLI_SQL_HOLDER_LEFT, I(rescue->holder), I(s->batch->now_ms));
+        rc = pawli_run(s, PAWLI_SQL_HOLDER_LEFT, NUM(rescue->holder), NUM(s->batch->now_ms));
     else
         s->more = true;
     rescue->complete = rc == SQLITE_OK && count < PAWLI_SLICE;
@@ -103,8 +103,8 @@ int pawli_rescue_sweep(pawli_sqlite *s)
     size_t count;
     int rc;
     int64_t boot = s->batch->boot_ms;
-    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CLAIMS_EXPIRED, &rc, I(s->holder), I(boot),
-                                    I(boot + PAWLI_LEASE_MAX_MS), I(PAWLI_SLICE));
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CLAIMS_EXPIRED, &rc, NUM(s->holder), NUM(boot),
+                                    NUM(boot + PAWLI_LEASE_MAX_MS), NUM(PAWLI_SLICE));
     if (row == NULL)
         return rc;
     rc = read_claims(row, claims, &count);

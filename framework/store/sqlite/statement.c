@@ -150,7 +150,7 @@ int pawli_bind(sqlite3_stmt *statement, int at, const pawli_value *value)
 
 pawli_value pawli_text_value(const char *text)
 {
-    return TN(text, text != NULL ? strlen(text) : 0);
+    return TEXTN(text, text != NULL ? strlen(text) : 0);
 }
 
 sqlite3_stmt *pawli_query_values(pawli_sqlite *s, pawli_sql sql, const pawli_value *values,

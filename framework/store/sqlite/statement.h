@@ -75,10 +75,10 @@ typedef struct pawli_value {
 } pawli_value;
 
 /* Values to bind: an integer, a text, a blob. They stay the caller's and must outlive the step. */
-#define I(value) ((pawli_value){ PAWLI_VALUE_INT, (int64_t)(value), NULL, 0 })
-#define T(text) pawli_text_value(text)
-#define TN(text, length) ((pawli_value){ (text) ? PAWLI_VALUE_TEXT : PAWLI_VALUE_NULL, 0, text, length })
-#define B(data, length) ((pawli_value){ (data) ? PAWLI_VALUE_BLOB : PAWLI_VALUE_NULL, 0, data, length })
+#define NUM(value) ((pawli_value){ PAWLI_VALUE_INT, (int64_t)(value), NULL, 0 })
+#define TEXT(text) pawli_text_value(text)
+#define TEXTN(text, length) ((pawli_value){ (text) ? PAWLI_VALUE_TEXT : PAWLI_VALUE_NULL, 0, text, length })
+#define BLOB(data, length) ((pawli_value){ (data) ? PAWLI_VALUE_BLOB : PAWLI_VALUE_NULL, 0, data, length })
 pawli_value pawli_text_value(const char *text);
 int pawli_bind(sqlite3_stmt *statement, int at, const pawli_value *value);
 

@@ -17,7 +17,7 @@
 static int read_meta(pawli_sqlite *s, const char *key, int64_t *out)
 {
     bool found;
-    int rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(T(key)), out, &found);
+    int rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(TEXT(key)), out, &found);
     return rc == SQLITE_OK && !found ? SQLITE_CORRUPT : rc;
 }
 
@@ -223,7 +223,7 @@ static int write_fence(pawli_sqlite *s)
 {
     if (!s->fence_moved)
         return SQLITE_OK;
-    return pawli_run(s, PAWLI_SQL_META_WRITE, T("fence"), I(s->fence));
+    return pawli_run(s, PAWLI_SQL_META_WRITE, TEXT("fence"), NUM(s->fence));
 }
 
 static int apply_all(pawli_sqlite *s, own_work *own)
