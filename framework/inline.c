@@ -3,8 +3,8 @@
 #include "pool.h"
 #include "status.h"
 
-/* Some way before the latest time that the store accepts: leases and delays end after the present. */
-#define CLOCK_MAX_MS (PAWLI_TIME_MAX_MS - INT64_C(31536000000000))
+/* As far as nanoseconds in 64 bits reach, with room for what lies ahead of the present. */
+#define ADVANCED_MAX_MS (INT64_C(250) * 365 * 86400000)
 
 static pawl_status enter(pawl_pool *pool, const char *call)
 {
@@ -70,8 +70,8 @@ pawl_status pawl_clock_advance(pawl_pool *pool, int64_t ms)
                                           "PAWL_OPEN_INLINE");
     if (ms < 0)
         return pawli_fail(PAWL_ERR_INVALID, "pawl_clock_advance: time does not go back");
-    if (pawli_add(pawli_clock_wall_ms(&pool->clock), ms) > CLOCK_MAX_MS)
-        return pawli_fail(PAWL_ERR_INVALID, "pawl_clock_advance: that is after the year 9000");
+    if (pawli_add(atomic_load(&pool->clock.advanced_ms), ms) > ADVANCED_MAX_MS)
+        return pawli_fail(PAWL_ERR_INVALID, "pawl_clock_advance: more than 250 years in all");
     pawli_clock_advance(&pool->clock, ms);
     return PAWL_OK;
 }

@@ -293,7 +293,7 @@ static bool survey_is_due(const pawl_pool *pool, int64_t now_ns)
 {
     const pawli_writer *w = &pool->writer;
     return w->may_claim && pool->started && w->rescues == NULL && !w->sweep
-           && (w->survey_now || now_ns >= (w->others ? w->next_survey_ns : w->next_survey_ns + SURVEY_RARELY_NS));
+           && (w->survey_now || now_ns >= (w->others ? w->next_survey_ns : pawli_add(w->next_survey_ns, SURVEY_RARELY_NS)));
 }
 
 static void let_go_of_detached(pawl_pool *pool)

@@ -127,7 +127,8 @@ typedef enum pawl_log_level {
  *  pawl_job_finish(). It must return: no longjmp, no pthread_exit, no C++ exception out of it. */
 typedef int (*pawl_handler_fn)(pawl_job *job, void *arg);
 
-/** Writes a job's effects; see pawl_job_on_success(). `db` is the writer's struct sqlite3 *. */
+/** Writes a job's effects; see pawl_job_on_success(). `db` is the writer's struct sqlite3 *. Statements that
+ *  are left on it are reset after the function, and finalized by pawl_close(). */
 typedef pawl_status (*pawl_apply_fn)(void *db, pawl_job *job, void *arg);
 
 /** Tells the end of a pawl_enqueue_async(): PAWL_OK or PAWL_EXISTS with the job's id, or an error. */
@@ -417,7 +418,7 @@ typedef struct pawl_stats_info {
     size_t lane_count;
     uint32_t executors;          /* of this pool; 0: not started */
     uint32_t executors_busy;
-    uint32_t executors_stuck;    /* occupied by handlers that ignored their timeout */
+    uint32_t executors_stuck;    /* whose handler runs on although its claim is lost */
     uint32_t in_hand;            /* claims held by this pool, detached ones included */
     uint32_t detached;
     uint64_t commits;            /* by this pool since it was opened */
@@ -489,7 +490,7 @@ PAWL_API pawl_status pawl_job_finish(pawl_job *job, int outcome);
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_step(pawl_pool *pool, bool *progress);
 /** Steps until nothing is left to do at the virtual present. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_run_until_idle(pawl_pool *pool);
-/** Moves the virtual clock, which starts at the time of pawl_open(), forward. Inside a handler it stands
+/** Moves the virtual clock, which starts at the time of pawl_open(), forward, by 250 years at most. Inside a handler it stands
  *  for the time that the handler takes. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_clock_advance(pawl_pool *pool, int64_t ms);
 /** What the pool's clock says: Unix milliseconds; virtual in an inline pool. */

@@ -494,11 +494,23 @@ pawl_status pawli_sqlite_open_reader(pawli_sqlite *s)
     return st;
 }
 
+/* The application's functions may have left statements: the connection must not outlive the pool for their
+ * sake (I21). The first close has let go of what virtual tables hold; what is there then is theirs. */
+static void close_for_good(sqlite3 *db)
+{
+    sqlite3_stmt *left;
+    if (db == NULL || sqlite3_close(db) == SQLITE_OK)
+        return;
+    while ((left = sqlite3_next_stmt(db, NULL)) != NULL)
+        (void)sqlite3_finalize(left);
+    (void)sqlite3_close_v2(db);
+}
+
 void pawli_sqlite_disconnect(pawli_sqlite *s)
 {
     pawli_statements_finalize(s);
     (void)sqlite3_close_v2(s->reader);
     (void)sqlite3_close_v2(s->guard);
-    (void)sqlite3_close_v2(s->db); /* last: its close checkpoints under the exclusive lock (R6) */
+    close_for_good(s->db); /* last: its close checkpoints under the exclusive lock (R6) */
     s->db = s->guard = s->reader = NULL;
 }
