@@ -96,11 +96,13 @@ static void collect(pawl_pool *pool)
 
 /* ------------------------------------------------------------------- what there is to do */
 
-/* A borrowed role does what was asked for, nothing else; and after an error the pool's own work waits. */
+/* A borrowed role does what was asked for, nothing else, and so does a pool that stops; after an error the
+ * pool's own work waits. */
 bool pawli_writer_does_own_work(const pawl_pool *pool)
 {
     const pawli_writer *w = &pool->writer;
-    return w->may_claim && pool->started && w->own_work_at_ns <= pawli_steady_now_ns();
+    return w->may_claim && pool->started && !atomic_load(&pool->stopping)
+           && w->own_work_at_ns <= pawli_steady_now_ns();
 }
 
 /* How many more jobs may be claimed: one per executor, growing to what the executors finished during
@@ -108,7 +110,7 @@ bool pawli_writer_does_own_work(const pawl_pool *pool)
 size_t pawli_writer_claim_room(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
-    if (!pawli_writer_does_own_work(pool) || atomic_load(&pool->stopping)
+    if (!pawli_writer_does_own_work(pool)
         || atomic_load(&pool->dispatch.detached) >= pool->options.detached_max)
         return 0;
     size_t window = pool->options.executors;

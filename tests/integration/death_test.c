@@ -180,6 +180,61 @@ static void a_deadly_job_fails_after_its_attempts(void **state)
     assert_counters_are_right(t->path);
 }
 
+/* Goal: a job whose deaths leave no record of what had started is not charged at first, but not for ever: ten
+ * times, and then as any other (I9). */
+static void a_deadly_job_without_a_trace_fails_too(void **state)
+{
+    const temp *t = of(state);
+    char line[128];
+    int starts = 0;
+    put_jobs(t, "traceless", 1, 3);
+    while (starts < 20 && look(t->path, "SELECT count(*) FROM pawl_jobs WHERE status = 'failed'") == 0) {
+        child worker;
+        child_start(&worker, (const char *const[]){ "work", t->path, LEASE_MS, "1", NULL });
+        while (child_line(&worker, line, sizeof line, starts < 13 ? READY_MS : 1500))
+            starts += strncmp(line, "start traceless", 15) == 0;
+        child_close(&worker);
+        if (starts == 1)
+            assert_int_equal(look(t->path, "SELECT count(*) FROM pawl_attempts WHERE charged = 1"), 0);
+    }
+    assert_int_equal(starts, 13);
+    assert_int_equal(look(t->path, "SELECT attempts FROM pawl_jobs"), 3);
+    assert_int_equal(look(t->path, "SELECT count(*) FROM pawl_attempts WHERE charged = 0"), 10);
+    assert_counters_are_right(t->path);
+}
+
+static int never_called(pawl_job *job, void *arg)
+{
+    (void)job;
+    (void)arg;
+    return PAWL_FAILED;
+}
+
+/* Goal: a backoff of any length ends a rescue at the latest time there is (T2), and nothing is stuck (I11). */
+static void the_longest_backoff_does_not_stop_a_rescue(void **state)
+{
+    const temp *t = of(state);
+    static const int64_t longest[] = { INT64_MAX };
+    put_jobs(t, "hang", 1, 5);
+    for (int i = 0; i < 2; i++) { /* a second death waits for a step of the backoff */
+        child worker;
+        start_worker(&worker, t, LEASE_MS, "1");
+        assert_true(child_says(&worker, "start hang", NULL, 0, READY_MS));
+        child_kill(&worker);
+        child_close(&worker);
+    }
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    assert_ok(pawl_register(pool, "hang", never_called, NULL,
+                            PAWL_HANDLER(.backoff_ms = longest, .backoff_count = 1)));
+    assert_ok(pawl_start(pool));
+    assert_true(eventually(none_runs, (void *)(uintptr_t)t, AT_ONCE_MS));
+    assert_ok(pawl_stop(pool, READY_MS));
+    assert_ok(pawl_close(pool));
+    assert_int_equal(look(t->path, "SELECT count(*) FROM pawl_jobs WHERE status = 'pending' AND attempts = 2"), 1);
+    assert_int_equal(look(t->path, "SELECT available_at - updated_at > 31536000000 FROM pawl_job"), 1);
+    assert_counters_are_right(t->path);
+}
+
 /* -------------------------------------------------------------------------- what is proof */
 
 /* A dead process that its parent has not reaped yet is dead: it holds no lock, and runs nothing. */
@@ -435,6 +490,8 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(claims_that_never_started_are_uncharged),
     in_a_directory(a_detached_job_is_charged),
     in_a_directory(a_deadly_job_fails_after_its_attempts),
+    in_a_directory(a_deadly_job_without_a_trace_fails_too),
+    in_a_directory(the_longest_backoff_does_not_stop_a_rescue),
     in_a_directory(death_is_proven_before_the_parent_reaps),
     in_a_directory(a_running_pool_notices),
     in_a_directory(a_child_of_the_dead_does_not_count),

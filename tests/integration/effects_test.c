@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gate.h"
+#include "patience.h"
+
 #define HOUR_MS INT64_C(3600000)
 #define EFFECTS_MAX 4
 
@@ -18,6 +21,7 @@ typedef struct effect {
     bool leaves_open;  /* a statement that was not reset */
     int runs, drops, order;
     pawl_status enqueued, waited, stopped, opened, heartbeat, asked; /* calls that would wait */
+    pawl_status then, more;                                         /* those that come too late */
     bool calls_pool;
 } effect;
 
@@ -32,6 +36,8 @@ typedef struct work {
 
 static int order;
 
+static pawl_status run_effect(void *db, pawl_job *job, void *arg);
+
 static void call_pool(effect *e, pawl_job *job)
 {
     pawl_pool *pool = pawl_job_pool(job), *other = NULL;
@@ -41,6 +47,8 @@ static void call_pool(effect *e, pawl_job *job)
     e->opened = pawl_open(PAWL_OPTIONS(.store = "never.db"), &other);
     e->heartbeat = pawl_job_heartbeat(job);
     e->asked = pawl_cancel(pool, pawl_job_id(job));
+    e->then = pawl_job_then(job, PAWL_JOB(.kind = "k"));
+    e->more = pawl_job_on_success(job, run_effect, e, NULL);
 }
 
 static pawl_status run_effect(void *db, pawl_job *job, void *arg)
@@ -278,6 +286,51 @@ static void effects_may_do_the_rest(void **state)
     }
 }
 
+/* Goal: names that look like pawl's are refused as names of tables only; and a full-text table can be written,
+ * although it asks for a PRAGMA of its own. */
+static void columns_and_full_text_are_the_applications(void **state)
+{
+    static const char *const allowed[] = {
+        "UPDATE app SET pawl_x = pawl_x + 1", "INSERT INTO app (pawl_x) VALUES (2)",
+        "INSERT INTO doc (body) VALUES ('hello')", "UPDATE doc SET body = 'hello again'",
+        "INSERT INTO doc (doc) VALUES ('optimize')", "DELETE FROM doc",
+    };
+    temp *t = *state;
+    sqlite3 *db = sql_open(t->path);
+    sql_run(db, "CREATE TABLE app (id INTEGER PRIMARY KEY, pawl_x); INSERT INTO app (pawl_x) VALUES (1)");
+    bool has_text = sqlite3_compileoption_used("ENABLE_FTS5") != 0;
+    if (has_text)
+        sql_run(db, "CREATE VIRTUAL TABLE doc USING fts5 (body)");
+    sql_close(db);
+    for (size_t i = 0; i < (has_text ? 6 : 2); i++) {
+        work w = { .effects = { { .sql = allowed[i] } }, .count = 1 };
+        pawl_pool *pool = start_with(state, &w);
+        int64_t id = put(pool, .kind = "k", .max_attempts = 1);
+        run_idle(pool);
+        if (w.effects[0].sql_result != SQLITE_OK)
+            print_error("refused: %s\n", allowed[i]);
+        assert_int_equal(state_of(pool, id), PAWL_STATE_SUCCEEDED);
+        assert_ok(pawl_close(pool));
+    }
+    assert_int_equal(sql_ask(t->path, "SELECT group_concat(pawl_x, '') FROM app"), 22);
+}
+
+/* Goal: a function that says nothing itself leaves what SQLite said in last_error. */
+static void a_constraint_is_named(void **state)
+{
+    work w = { .effects = { { .sql = "INSERT INTO unique_note VALUES ('twice')" } }, .count = 1 };
+    temp *t = *state;
+    sqlite3 *db = sql_open(t->path);
+    sql_run(db, "CREATE TABLE unique_note (note TEXT UNIQUE); INSERT INTO unique_note VALUES ('twice')");
+    sql_close(db);
+    pawl_pool *pool = start_with(state, &w);
+    int64_t id = put(pool, .kind = "k", .max_attempts = 1);
+    run_idle(pool);
+    assert_int_equal(state_of(pool, id), PAWL_STATE_FAILED);
+    assert_last_error(pool, id, "UNIQUE constraint failed: unique_note.note");
+    assert_ok(pawl_close(pool));
+}
+
 /* Goal: a refused statement may be ignored by the function, and then the job succeeds. */
 static pawl_status ignore_refusal(void *db, pawl_job *job, void *arg)
 {
@@ -404,6 +457,59 @@ static void calls_that_would_wait_answer_state(void **state)
     assert_int_equal(e->opened, PAWL_ERR_STATE);
     assert_int_equal(e->heartbeat, PAWL_ERR_STATE);
     assert_int_equal(e->asked, PAWL_ERR_STATE);
+    assert_int_equal(e->then, PAWL_ERR_STATE);
+    assert_int_equal(e->more, PAWL_ERR_STATE);
+    assert_int_equal(e->runs, 1);
+    assert_int_equal(state_of(pool, id), PAWL_STATE_SUCCEEDED);
+    assert_ok(pawl_close(pool));
+}
+
+/* What a drop function saw. */
+typedef struct dropping {
+    pawl_pool *pool;
+    pawl_status enqueued, stopped;
+    int64_t took_ms;
+    gate dropped;
+} dropping;
+
+static pawl_status nothing_to_write(void *db, pawl_job *job, void *arg)
+{
+    (void)db;
+    (void)job;
+    (void)arg;
+    return PAWL_OK;
+}
+
+static void enqueue_in_drop(void *arg)
+{
+    dropping *d = arg;
+    int64_t began = steady_ms();
+    d->enqueued = pawl_enqueue(d->pool, PAWL_JOB(.kind = "x"), NULL);
+    d->stopped = pawl_stop(d->pool, 0);
+    d->took_ms = steady_ms() - began;
+    gate_add(&d->dropped, 1);
+}
+
+static int with_drop(pawl_job *job, void *arg)
+{
+    return pawl_job_on_success(job, nothing_to_write, arg, enqueue_in_drop) == PAWL_OK ? PAWL_SUCCEEDED
+                                                                                       : PAWL_FAILED;
+}
+
+/* Goal: the same in a drop function, which the writer calls too: at once, not after store_timeout_ms (G2). */
+static void calls_that_would_wait_answer_state_in_drop(void **state)
+{
+    dropping d = { .dropped = GATE_INIT };
+    pawl_pool *pool = open_pool((temp *)*state, .executors = 1, .store_timeout_ms = 15000);
+    d.pool = pool;
+    assert_ok(pawl_register(pool, "k", with_drop, &d, NULL));
+    assert_ok(pawl_start(pool));
+    int64_t id = put(pool, .kind = "k");
+    assert_true(gate_await(&d.dropped, 1));
+    assert_int_equal(d.enqueued, PAWL_ERR_STATE);
+    assert_int_equal(d.stopped, PAWL_ERR_STATE);
+    assert_in_range(d.took_ms, 0, 5000);
+    assert_ok(pawl_wait_idle(pool, 20000));
     assert_int_equal(state_of(pool, id), PAWL_STATE_SUCCEEDED);
     assert_ok(pawl_close(pool));
 }
@@ -603,6 +709,26 @@ static void enqueue_in_follows_the_transaction(void **state)
     assert_int_equal(sql_ask(t->path, "SELECT sum(enqueued) - sum(succeeded) FROM pawl_lane"), 0);
 }
 
+/* Goal: the connection's last rowid stays the application's. */
+static void enqueue_in_leaves_the_last_rowid_alone(void **state)
+{
+    temp *t = *state;
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    sqlite3 *db = sql_open(t->path);
+    int64_t first, second;
+    sql_run(db, "CREATE TABLE orders (id INTEGER PRIMARY KEY)");
+    sql_run(db, "INSERT INTO orders VALUES (4711)");
+    assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "new kind", .queue = "new queue"), &first));
+    assert_int_equal(sqlite3_last_insert_rowid(db), 4711);
+    sql_run(db, "BEGIN; INSERT INTO orders VALUES (815)");
+    assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "new kind", .queue = "new queue"), &second));
+    assert_int_equal(sqlite3_last_insert_rowid(db), 815);
+    sql_run(db, "COMMIT");
+    assert_true(second > first);
+    sql_close(db);
+    assert_ok(pawl_close(pool));
+}
+
 /* Goal: keys hold through this door as well, in both directions (I16). */
 static void enqueue_in_keeps_keys_unique(void **state)
 {
@@ -754,11 +880,14 @@ static const struct CMUnitTest tests[] = {
     TEST(effects_run_in_order),
     TEST(effects_may_not_touch_the_transaction_or_pawls_tables),
     TEST(effects_may_do_the_rest),
+    TEST(columns_and_full_text_are_the_applications),
+    TEST(a_constraint_is_named),
     TEST(a_refusal_alone_fails_nothing),
     TEST(an_effect_that_rolls_everything_back_fails_alone),
     TEST(an_effects_own_lock_is_its_own_failure),
     TEST(statements_left_open_are_reset),
     TEST(calls_that_would_wait_answer_state),
+    TEST(calls_that_would_wait_answer_state_in_drop),
     TEST(bad_effects_are_refused_at_once),
     TEST(a_lost_claim_has_no_effects),
     TEST(effects_wait_for_the_store),
@@ -768,6 +897,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_follower_runs),
     TEST(enqueue_in_follows_the_transaction),
     TEST(enqueue_in_keeps_keys_unique),
+    TEST(enqueue_in_leaves_the_last_rowid_alone),
     TEST(enqueue_in_an_attached_database),
     TEST(enqueue_in_a_deferred_transaction_may_be_busy),
     TEST(enqueue_in_refuses_bad_specs),

@@ -179,6 +179,25 @@ static void snoozed_waits_uncharged(void **state)
     assert_ok(pawl_close(pool));
 }
 
+/* Goal: a job that snoozes for ever leaves a bounded history: the last hundred or so, and its counters fit. */
+static void a_snoozing_job_leaves_a_bounded_history(void **state)
+{
+    script s = SCRIPT(PAWL_SNOOZED);
+    s.retry_in_ms = 1000;
+    s.error = "not yet";
+    pawl_pool *pool = start_with(state, &s, NULL);
+    int64_t id = put(pool, .kind = "k", .max_attempts = 2);
+    run_idle(pool);
+    for (int i = 0; i < 300; i++)
+        advance(pool, 1000);
+    assert_int_equal(s.calls, 301);
+    assert_int_equal(attempts_of(pool, id), 0);
+    const char *path = ((temp *)*state)->path;
+    assert_in_range(sql_ask(path, "SELECT count(*) FROM pawl_attempts"), 90, 110);
+    assert_true(sql_ask(path, "SELECT min(fence) FROM pawl_attempts") > (int64_t)s.fences[31]); /* the last ones */
+    assert_ok(pawl_close(pool));
+}
+
 /* Goal: values without a class are retried or fail, as the handler's policy says. */
 static void unknown_values_follow_the_policy(void **state)
 {
@@ -347,6 +366,40 @@ static void backoff_by_function(void **state)
     assert_ok(pawl_close(pool));
 }
 
+typedef struct stopping {
+    pawl_pool *pool;
+    pawl_status stop, close;
+} stopping;
+
+static int64_t stop_in_backoff(uint32_t attempt, const char *error, void *arg)
+{
+    stopping *s = arg;
+    (void)attempt;
+    (void)error;
+    s->stop = pawl_stop(s->pool, 0);
+    s->close = pawl_close(s->pool);
+    return 12345;
+}
+
+/* Goal: a backoff function is still inside the handler: stop begins, close is refused (G2). */
+static void a_backoff_function_cannot_wait_for_itself(void **state)
+{
+    stopping stop = { .pool = NULL };
+    script s = SCRIPT(PAWL_RETRY);
+    pawl_pool *pool =
+        start_with(state, &s, PAWL_HANDLER(.backoff_fn = stop_in_backoff, .backoff_arg = &stop));
+    stop.pool = pool;
+    int64_t id = put(pool, .kind = "k");
+    bool progress = true;
+    while (progress && pawl_step(pool, &progress) == PAWL_OK) {
+    }
+    assert_int_equal(stop.stop, PAWL_ACCEPTED);
+    assert_int_equal(stop.close, PAWL_ERR_STATE);
+    assert_ok(pawl_stop(pool, 1000));
+    assert_int_equal(state_of(pool, id), PAWL_STATE_PENDING);
+    assert_ok(pawl_close(pool));
+}
+
 /* Goal: pawl_job_retry_in() stands before the backoff, zero means at once, and it holds for one attempt. */
 static void retry_in_replaces_the_backoff(void **state)
 {
@@ -419,7 +472,7 @@ static void after_a_timeout_only_success_and_failure_stand(void **state)
         assert_int_equal(state_of(pool, id), table[i].to);
         assert_int_equal(attempts_of(pool, id), table[i].attempts);
         if (table[i].to == PAWL_STATE_PENDING) {
-            assert_last_error(pool, id, "timed out after 2000 ms");
+            assert_last_error(pool, id, "timed out after 2000 ms: own words");
             assert_waits_ms(pool, id, 10000, 11000);
             assert_ok(pawl_cancel(pool, id));
         } else if (table[i].to == PAWL_STATE_FAILED) {
@@ -636,6 +689,51 @@ static pawl_pool *start_detaching(void **state, detaching *d, const pawl_handler
     assert_ok(pawl_register(pool, "k", detach, d, options));
     assert_ok(pawl_start(pool));
     return pool;
+}
+
+/* Goal: a renewal that had to wait and the eviction of the same job in one batch leave the other jobs in hand where
+ * they are: their leases are renewed, and they end as they say (I6, I12). */
+static void an_eviction_beside_a_renewal_harms_nobody(void **state)
+{
+    temp *t = *state;
+    detaching stuck = { .job = NULL }, others[2] = { { .job = NULL }, { .job = NULL } };
+    pawl_pool *pool = open_inline(t, .lease_ms = 30000, .store_timeout_ms = 20);
+    assert_ok(pawl_register(pool, "before", detach, &others[0], PAWL_HANDLER(.timeout_ms = HOUR_MS)));
+    assert_ok(pawl_register(pool, "stuck", detach, &stuck, PAWL_HANDLER(.timeout_ms = 10010)));
+    assert_ok(pawl_register(pool, "behind", detach, &others[1], PAWL_HANDLER(.timeout_ms = HOUR_MS)));
+    assert_ok(pawl_start(pool));
+    int64_t ids[2], bad;
+    ids[0] = put(pool, .kind = "before");
+    bad = put(pool, .kind = "stuck", .max_attempts = 1);
+    ids[1] = put(pool, .kind = "behind");
+    run_idle(pool);
+    advance(pool, 9950);
+    struct sqlite3 *db = sql_open(t->path);
+    sql_run(db, "BEGIN IMMEDIATE");
+    assert_ok(pawl_clock_advance(pool, 55)); /* a third of the lease: renewals are due, and wait */
+    assert_status(pawl_step(pool, NULL), PAWL_ERR_BUSY);
+    assert_ok(pawl_clock_advance(pool, 30010)); /* the timeout, and a lease after it */
+    assert_status(pawl_step(pool, NULL), PAWL_ERR_BUSY);
+    sql_run(db, "ROLLBACK");
+    sql_close(db);
+    run_idle(pool);
+    assert_int_equal(state_of(pool, bad), PAWL_STATE_FAILED);
+    for (int i = 0; i < 24; i++) {
+        advance(pool, 9000);
+        pawl_job_info info = job_of(pool, ids[i % 2]);
+        assert_true(info.lease_until_ms >= pawl_clock_now(pool) + 15000);
+        pawl_job_info_clear(&info);
+    }
+    pawl_stats_info stats = stats_of(pool);
+    assert_int_equal(stats.in_hand, 2);
+    pawl_stats_info_clear(&stats);
+    assert_status(pawl_job_finish(stuck.job, PAWL_SUCCEEDED), PAWL_ERR_LEASE_LOST);
+    for (int i = 0; i < 2; i++)
+        assert_ok(pawl_job_finish(others[i].job, PAWL_SUCCEEDED));
+    run_idle(pool);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(state_of(pool, ids[i]), PAWL_STATE_SUCCEEDED);
+    assert_ok(pawl_close(pool));
 }
 
 /* Goal: a detached job stays running, is shown, and ends as its finisher says, for every outcome (I7). */
@@ -1175,6 +1273,46 @@ static void inline_calls_are_refused_elsewhere(void **state)
     assert_status(pawl_step(NULL, NULL), PAWL_ERR_INVALID);
 }
 
+/* Goal: the clock stops where stored times would (T1, T2); what is refused has moved nothing. */
+static void the_clock_does_not_leave_the_calendar(void **state)
+{
+    script s = SCRIPT(PAWL_SUCCEEDED);
+    pawl_pool *pool = start_with(state, &s, NULL);
+    int64_t before = pawl_clock_now(pool);
+    const int64_t year_9000 = INT64_C(221845392000000);
+    assert_status(pawl_clock_advance(pool, INT64_MAX), PAWL_ERR_INVALID);
+    assert_status(pawl_clock_advance(pool, year_9000 + 366 * 24 * HOUR_MS - before), PAWL_ERR_INVALID);
+    assert_int_equal(pawl_clock_now(pool), before);
+    assert_ok(pawl_clock_advance(pool, 200 * 366 * 24 * HOUR_MS));
+    int64_t id = put(pool, .kind = "k");
+    run_idle(pool);
+    assert_int_equal(state_of(pool, id), PAWL_STATE_SUCCEEDED);
+    assert_ok(pawl_close(pool));
+}
+
+/* Goal: age ends what is kept in a pool that has nothing else to do, too. */
+static void an_idle_pool_prunes_by_age(void **state)
+{
+    script s = SCRIPT(PAWL_SUCCEEDED);
+    script bad = SCRIPT(PAWL_FAILED);
+    pawl_pool *pool = open_inline((temp *)*state, .executors = 1);
+    pawl_job_info info = PAWL_JOB_INFO_INIT;
+    assert_ok(pawl_register(pool, "k", play, &s, NULL));
+    assert_ok(pawl_register(pool, "bad", play, &bad, NULL));
+    assert_ok(pawl_start(pool));
+    int64_t id = put(pool, .kind = "k"), failed = put(pool, .kind = "bad");
+    run_idle(pool);
+    advance(pool, 6 * 24 * HOUR_MS);
+    assert_int_equal(state_of(pool, id), PAWL_STATE_SUCCEEDED);
+    assert_ok(pawl_clock_advance(pool, 2 * 24 * HOUR_MS + 600000));
+    assert_ok(pawl_run_until_idle(pool));
+    assert_status(pawl_get(pool, id, &info), PAWL_ERR_NOT_FOUND);
+    assert_int_equal(state_of(pool, failed), PAWL_STATE_FAILED);
+    advance(pool, 24 * 24 * HOUR_MS);
+    assert_status(pawl_get(pool, failed, &info), PAWL_ERR_NOT_FOUND);
+    assert_ok(pawl_close(pool));
+}
+
 static int step_inside(pawl_job *job, void *arg)
 {
     pawl_status *answers = arg;
@@ -1228,6 +1366,7 @@ static const struct CMUnitTest tests[] = {
     TEST(every_outcome_has_its_state_and_charge),
     TEST(released_comes_back_at_once_uncharged),
     TEST(snoozed_waits_uncharged),
+    TEST(a_snoozing_job_leaves_a_bounded_history),
     TEST(unknown_values_follow_the_policy),
     TEST(attempts_are_used_up_exactly),
     TEST(the_limit_is_stamped_at_enqueue),
@@ -1236,6 +1375,7 @@ static const struct CMUnitTest tests[] = {
     TEST(backoff_exponential),
     TEST(backoff_of_zero_still_waits),
     TEST(backoff_by_function),
+    TEST(a_backoff_function_cannot_wait_for_itself),
     TEST(retry_in_replaces_the_backoff),
     TEST(delayed_jobs_are_not_early),
     TEST(after_a_timeout_only_success_and_failure_stand),
@@ -1245,6 +1385,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_stuck_handlers_heartbeat_is_refused),
     TEST(an_expired_lease_that_nobody_took_still_counts),
     TEST(a_heartbeat_extends_the_lease),
+    TEST(an_eviction_beside_a_renewal_harms_nobody),
     TEST(a_detached_job_ends_as_its_finisher_says),
     TEST(a_detached_job_may_be_finished_before_its_handler_returns),
     TEST(a_detached_job_without_a_timeout_has_an_hour),
@@ -1265,6 +1406,8 @@ static const struct CMUnitTest tests[] = {
     TEST(kinds_without_a_handler_stay_pending),
     TEST(the_queues_option_restricts_claims),
     TEST(inline_calls_are_refused_elsewhere),
+    TEST(the_clock_does_not_leave_the_calendar),
+    TEST(an_idle_pool_prunes_by_age),
     TEST(a_handler_cannot_wait_for_itself),
     TEST(idle_is_not_claimed_while_the_store_is_busy),
 };

@@ -173,6 +173,7 @@ typedef struct inside {
     int returns;
     bool polls; /* until it should stop */
     pawl_pool *pool;
+    gate more;
 } inside;
 
 static int stop_inside(pawl_job *job, void *arg)
@@ -211,6 +212,13 @@ static void stop_inside_a_handler_only_begins(void **state)
     assert_ok(pawl_close(pool));
 }
 
+static void count_callback(pawl_status status, int64_t id, void *arg)
+{
+    (void)status;
+    (void)id;
+    gate_add(arg, 1);
+}
+
 static void stop_in_callback(pawl_status status, int64_t id, void *arg)
 {
     inside *in = arg;
@@ -233,6 +241,44 @@ static void stop_inside_a_callback_only_begins(void **state)
     assert_int_equal(in.close, PAWL_ERR_STATE);
     assert_int_equal(in.stop, PAWL_ACCEPTED);
     assert_ok(pawl_close(pool));
+}
+
+static void stop_in_late_callback(pawl_status status, int64_t id, void *arg)
+{
+    inside *in = arg;
+    stop_in_callback(status, id, arg);
+    in->wait = pawl_enqueue_async(in->pool, PAWL_JOB(.kind = "k"), count_callback, &in->more);
+}
+
+/* Goal: the same when pawl_close() itself delivers the callback; what is enqueued from there is refused as
+ * CLOSED, or answered exactly once (I17, G2). */
+static void close_delivers_callbacks_that_call_back(void **state)
+{
+    for (int started = 0; started < 2; started++) {
+        inside in = { .at = GATE_INIT, .more = GATE_INIT };
+        pawl_pool *pool = open_pool((temp *)*state, .executors = 1);
+        in.pool = pool;
+        if (started)
+            assert_ok(pawl_start(pool));
+        int64_t before = count(state, "kind = 'k'");
+        assert_ok(pawl_enqueue_async(pool, PAWL_JOB(.kind = "k"), stop_in_late_callback, &in));
+        pawl_status st = pawl_close(pool);
+        assert_ok(st);
+        assert_int_equal(gate_count(&in.at), 1);
+        /* While it closes, CLOSED is as good an answer as those of a pool that is open. */
+        assert_true(in.close == PAWL_ERR_STATE || in.close == PAWL_ERR_CLOSED);
+        assert_true(in.stop == PAWL_ACCEPTED || in.stop == PAWL_ERR_CLOSED);
+        assert_true(in.wait == PAWL_OK || in.wait == PAWL_ERR_CLOSED);
+        assert_int_equal(gate_count(&in.more), in.wait == PAWL_OK);
+        assert_int_equal(count(state, "kind = 'k'"), before + 1 + (in.wait == PAWL_OK));
+    }
+}
+
+static void *stop_for_ever(void *arg)
+{
+    inside *in = arg;
+    in->stop = pawl_stop(in->pool, PAWL_FOREVER);
+    return NULL;
 }
 
 static int hold(pawl_job *job, void *arg)
@@ -289,6 +335,32 @@ static void a_handler_that_does_not_listen_times_the_stop_out(void **state)
     assert_int_equal(state_of(pool, id), PAWL_STATE_SUCCEEDED);
     assert_int_equal(state_of(pool, next), PAWL_STATE_PENDING);
     assert_int_equal(attempts_of(pool, next), 0);
+    assert_ok(pawl_close(pool));
+}
+
+/* Goal: each caller of stop waits for its own time, whoever else waits (G2). */
+static void a_stop_does_not_wait_for_another_stop(void **state)
+{
+    inside in = { .at = GATE_INIT };
+    pthread_t other;
+    pawl_pool *pool = open_pool((temp *)*state, .executors = 1);
+    in.pool = pool;
+    assert_ok(pawl_register(pool, "k", hold, &in, NULL));
+    assert_ok(pawl_start(pool));
+    (void)put(pool, .kind = "k");
+    assert_true(gate_await(&in.at, 1));
+    assert_int_equal(pthread_create(&other, NULL, stop_for_ever, &in), 0);
+    int64_t began = now_ms();
+    while (pawl_start(pool) == PAWL_OK) /* until the other one has begun */
+        (void)sched_yield();
+    pawl_status st = pawl_stop(pool, 0);
+    int64_t took = now_ms() - began;
+    gate_add(&in.at, 1000); /* the handler returns in any case: after 20 s by itself */
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_status(st, PAWL_ERR_TIMEOUT);
+    assert_in_range(took, 0, 12000); /* its grace, and 5 s more */
+    assert_int_equal(in.stop, PAWL_OK);
+    assert_ok(pawl_stop(pool, 0));
     assert_ok(pawl_close(pool));
 }
 
@@ -760,8 +832,10 @@ static const struct CMUnitTest tests[] = {
     TEST(nothing_is_left_after_close),
     TEST(stop_inside_a_handler_only_begins),
     TEST(stop_inside_a_callback_only_begins),
+    TEST(close_delivers_callbacks_that_call_back),
     TEST(a_handler_is_told_when_the_grace_is_over),
     TEST(a_handler_that_does_not_listen_times_the_stop_out),
+    TEST(a_stop_does_not_wait_for_another_stop),
     TEST(unstarted_claims_are_given_back),
     TEST(wait_idle_means_what_it_says),
     TEST(wait_idle_without_time_looks_once),

@@ -79,6 +79,25 @@ static void bounded_under_sustained_load(void **state)
     assert_ok(pawl_close(pool));
 }
 
+/* The bound is in bytes, whatever the size of a page is. */
+static void bounded_with_the_largest_pages(void **state)
+{
+    const temp *t = of(state);
+    sqlite3 *db = sql_open(t->path);
+    sql_run(db, "PRAGMA page_size = 65536");
+    sql_run(db, "PRAGMA journal_mode = WAL");
+    sql_run(db, "CREATE TABLE app (x)");
+    sql_close(db);
+    pawl_pool *pool = open_pool(t, .wal_bytes_max = 4 * MIB, .synchronous = PAWL_SYNCHRONOUS_NORMAL);
+    assert_ok(pawl_start(pool));
+    assert_int_equal(look(t->path, "PRAGMA page_size"), 65536);
+    assert_in_range(write_much(t, pool, 24 * MIB), 1, 6 * MIB);
+    pawl_stats_info stats = stats_of(pool);
+    assert_in_range(stats.wal_bytes, 1, 6 * MIB);
+    pawl_stats_info_clear(&stats);
+    assert_ok(pawl_close(pool));
+}
+
 typedef struct alarm_log {
     _Atomic int lines, about_the_log;
 } alarm_log;
@@ -97,6 +116,26 @@ static void listen(pawl_log_level level, const char *line, void *arg)
 static bool log_is_small(void *arg)
 {
     return wal_bytes(arg) <= 2 * MIB;
+}
+
+/* Goal: an attached connection leaves its checkpoints to the pool: it makes them, busy or idle (I22). */
+static void an_idle_pool_keeps_the_log_of_an_attached_connection_small(void **state)
+{
+    const temp *t = of(state);
+    pawl_pool *pool = open_pool(t, .wal_bytes_max = MIB, .executors = 1);
+    assert_ok(pawl_start(pool));
+    sqlite3 *db = sql_open(t->path);
+    assert_ok(pawl_attach(pool, db));
+    sql_run(db, "CREATE TABLE app (x)");
+    for (int round = 0; round < 3; round++) {
+        sql_run(db, "WITH n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
+                    " INSERT INTO app SELECT randomblob(8000) FROM n");
+        assert_true(wal_bytes(t) > 4 * MIB);
+        assert_true(eventually(log_is_small, *state, 5000));
+    }
+    assert_ok(pawl_detach_db(pool, db));
+    sql_close(db);
+    assert_ok(pawl_close(pool));
 }
 
 static void small_again_when_the_reader_has_left(void **state)
@@ -365,6 +404,8 @@ static const struct CMUnitTest tests[] = {
     /* First: it counts the switches of every pool's threads. */
     in_a_directory(an_idle_pool_writes_nothing_and_sleeps),
     in_a_directory(bounded_under_sustained_load),
+    in_a_directory(bounded_with_the_largest_pages),
+    in_a_directory(an_idle_pool_keeps_the_log_of_an_attached_connection_small),
     in_a_directory(small_again_when_the_reader_has_left),
     in_a_directory(a_reader_that_lingers_is_told_of),
     in_a_directory(automatic_checkpoints_are_off),

@@ -7,6 +7,7 @@
  * "end KIND ID", "fork PID", "finish STATUS". "go" on standard input lets one job of kind "wait" end. */
 #include <pawl/pawl.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -78,6 +79,17 @@ static int die(pawl_job *job, void *arg)
     return PAWL_RETRY;
 }
 
+/* It leaves no record of what had started: `arg` is the path of the side directory. */
+static int die_without_a_trace(pawl_job *job, void *arg)
+{
+    DIR *side = opendir(arg);
+    struct dirent *entry;
+    while (side != NULL && (entry = readdir(side)) != NULL)
+        (void)unlinkat(dirfd(side), entry->d_name, 0);
+    (void)rmdir(arg);
+    return die(job, NULL);
+}
+
 static int wait_for_go(pawl_job *job, void *arg)
 {
     (void)arg;
@@ -129,15 +141,19 @@ static const int64_t soon[] = { 1 };
 static int work(char **argv, int argc)
 {
     pawl_pool *pool;
+    char side[512];
+    (void)snprintf(side, sizeof side, "%s-pawl", argv[2]);
     must(pawl_open(PAWL_OPTIONS(.store = argv[2], .lease_ms = atoi(argv[3]),
                                 .executors = (uint32_t)atoi(argv[4])), &pool), "open");
     const struct {
         const char *kind;
         pawl_handler_fn fn;
-    } kinds[] = { { "quick", quick }, { "hang", hang }, { "die", die }, { "wait", wait_for_go },
-                  { "detached", detached } };
+        void *arg;
+    } kinds[] = { { "quick", quick, NULL },      { "hang", hang, NULL },
+                  { "die", die, NULL },          { "wait", wait_for_go, NULL },
+                  { "detached", detached, NULL }, { "traceless", die_without_a_trace, side } };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        must(pawl_register(pool, kinds[i].kind, kinds[i].fn, NULL,
+        must(pawl_register(pool, kinds[i].kind, kinds[i].fn, kinds[i].arg,
                            PAWL_HANDLER(.backoff_ms = soon, .backoff_count = 1)), "register");
     must(pawl_start(pool), "start");
     if (argc > 5)
