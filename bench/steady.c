@@ -3,12 +3,13 @@
 #include "bench.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 typedef struct gate {
-    pthread_mutex_t lock;
+    _Atomic int64_t open; /* enqueues without an answer */
+    pthread_mutex_t lock; /* for a producer that waits */
     pthread_cond_t answered;
-    int64_t open; /* enqueues without an answer */
 } gate;
 
 #define OPEN_MAX 16000 /* below the channel's bound */
@@ -18,26 +19,27 @@ static void on_enqueued(pawl_status status, int64_t id, void *arg)
     gate *g = arg;
     (void)id;
     bench_check(status, "enqueue");
+    if (atomic_fetch_sub(&g->open, 1) - 1 != OPEN_MAX / 2)
+        return;
     (void)pthread_mutex_lock(&g->lock);
-    if (--g->open == OPEN_MAX / 2)
-        (void)pthread_cond_signal(&g->answered);
+    (void)pthread_cond_signal(&g->answered);
     (void)pthread_mutex_unlock(&g->lock);
 }
 
 static void pass(gate *g)
 {
+    if (atomic_fetch_add(&g->open, 1) < OPEN_MAX)
+        return;
     (void)pthread_mutex_lock(&g->lock);
-    if (g->open >= OPEN_MAX)
-        while (g->open > OPEN_MAX / 2)
-            (void)pthread_cond_wait(&g->answered, &g->lock);
-    g->open++;
+    while (atomic_load(&g->open) > OPEN_MAX / 2)
+        (void)pthread_cond_wait(&g->answered, &g->lock);
     (void)pthread_mutex_unlock(&g->lock);
 }
 
 double bench_steady(const bench *b)
 {
     char payload[BENCH_PAYLOAD_BYTES];
-    gate g = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
+    gate g = { 0, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER };
     memset(payload, 'x', sizeof payload);
     pawl_pool *pool = bench_open(b);
     bench_check(pawl_start(pool), "start");
