@@ -4,5 +4,5 @@ set -eu
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/.setup/setup.sh"
 setup build
-build release -DPAWL_TESTS=OFF
+build release -DPAWL_TESTS=OFF -DPAWL_BENCH=ON
 exec "$root/.build/release/bench/pawl-bench" "$@"

@@ -23,9 +23,10 @@ static pawl_status read_key(const pawl_job_spec *spec, pawli_new_job *out)
 {
     if (spec->idempotency_key == NULL && spec->idempotency_key_bytes != 0)
         return invalid("idempotency_key", "is NULL, but idempotency_key_bytes is not 0");
-    if (spec->idempotency_key != NULL
-        && (spec->idempotency_key_bytes == 0 || spec->idempotency_key_bytes > PAWLI_NAME_BYTES_MAX))
-        return invalid("idempotency_key_bytes", "must be 1 to 255; a key that is NULL is none");
+    if (spec->idempotency_key != NULL && spec->idempotency_key_bytes == 0)
+        return invalid("idempotency_key", "is set, but idempotency_key_bytes is 0");
+    if (spec->idempotency_key_bytes > PAWLI_NAME_BYTES_MAX)
+        return invalid("idempotency_key_bytes", "must be 1 to 255");
     out->key = spec->idempotency_key;
     out->key_bytes = spec->idempotency_key_bytes;
     return PAWL_OK;
@@ -67,7 +68,9 @@ pawl_status pawli_spec_read(const pawl_job_spec *given, const pawli_spec_bounds 
     memset(out, 0, sizeof *out);
     if (given == NULL || !pawli_struct_read(&spec, sizeof spec, given))
         return pawli_fail(PAWL_ERR_INVALID, "job: struct_size is not set; use PAWL_JOB(...)");
-    if (spec.kind == NULL || !pawli_name_valid(spec.kind))
+    if (spec.kind == NULL)
+        return invalid("kind", "is missing");
+    if (!pawli_name_valid(spec.kind))
         return invalid("kind", name_rule);
     if (spec.queue != NULL && !pawli_name_valid(spec.queue))
         return invalid("queue", name_rule);

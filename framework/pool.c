@@ -459,9 +459,8 @@ static bool become_quiet(pawl_pool *pool, int64_t grace_ms)
 
 static pawl_status still_busy(const pawl_pool *pool)
 {
-    return pawli_fail(PAWL_ERR_TIMEOUT, "%s: after the grace time %u handlers run, %u detached jobs are not "
-                                        "finished, and %u claims are held in all (an outcome waits while "
-                                        "the store cannot be written); they are kept: call again",
+    return pawli_fail(PAWL_ERR_TIMEOUT, "%s: still busy after the grace time: %u handlers run, %u detached jobs are "
+                                        "not finished, %u claims are held in all; call pawl_stop() again",
                       pool->path, atomic_load(&pool->dispatch.busy), atomic_load(&pool->dispatch.detached),
                       atomic_load(&pool->writer.in_hand_now));
 }

@@ -4,7 +4,8 @@
 #
 #   sh handlers/run.sh [DIR]... [pawl-ingest's options]
 #
-# Without a DIR: /usr/include and /usr/share/doc. What was done stays in .build/ingest.db, so that a
+# Without a DIR: /usr/include and /usr/share/doc. What was done stays in .build/ingest.db, or in --db FILE,
+# so that a
 # second run goes on where the first one stopped, and has nothing to do if it had finished.
 set -eu
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
@@ -34,5 +35,9 @@ if ! has_dir "$@"; then
         [ ! -d "$dir" ] || set -- "$@" "$dir"
     done
 fi
-say "run:   pawl-ingest --db $root/.build/ingest.db $*"
-exec "$root/.build/release/handlers/pawl-ingest" --db "$root/.build/ingest.db" "$@"
+case " $* " in
+*" --db "* | *" --db="*) ;;
+*) set -- --db "$root/.build/ingest.db" "$@" ;;
+esac
+say "run:   pawl-ingest $*"
+exec "$root/.build/release/handlers/pawl-ingest" "$@"

@@ -128,7 +128,8 @@ typedef enum pawl_log_level {
 typedef int (*pawl_handler_fn)(pawl_job *job, void *arg);
 
 /** Writes a job's effects; see pawl_job_on_success(). `db` is the writer's struct sqlite3 *. Statements that
- *  are left on it are reset after the function, and finalized by pawl_close(). */
+ *  are left on it are reset after the function, and finalized by pawl_close(). Link the SQLite that libpawl is
+ *  linked with: two copies in one process cannot share a connection. */
 typedef pawl_status (*pawl_apply_fn)(void *db, pawl_job *job, void *arg);
 
 /** Tells the end of a pawl_enqueue_async(): PAWL_OK or PAWL_EXISTS with the job's id, or an error. */
@@ -282,9 +283,10 @@ PAWL_API const char *pawl_version(void);                   /* of the library: "0
 
 /* ----------------------------------------------------------------------------- enqueue */
 
-/** Stores a job. PAWL_OK: it is committed, and with synchronous FULL flushed to the disk. PAWL_EXISTS:
+/** Stores a job, whether or not its kind has a handler here. PAWL_OK: it is committed, and with synchronous FULL flushed to the disk. PAWL_EXISTS:
  *  a job with this kind and key is stored already, in whatever state; *id_out is its id. `id_out` may
- *  be NULL. Blocks until the commit; while the channel is full, up to store_timeout_ms.
+ *  be NULL. Blocks until the commit; while the channel is full, up to store_timeout_ms. A pool that is
+ *  stopping or stopped takes jobs too; they wait.
  *  Errors: INVALID, NOMEM, BUSY, FULL, STORE, UNKNOWN, STATE (from an apply function), CLOSED. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_enqueue(pawl_pool *pool, const pawl_job_spec *spec,
                                                   int64_t *id_out);

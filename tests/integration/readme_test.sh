@@ -48,10 +48,10 @@ while IFS= read -r line; do
     *) expected=$line ;;
     esac
 done <session
-[ "$(sqlite3 jobs.db 'SELECT status FROM pawl_jobs WHERE id = 1')" = cancelled ] ||
+[ "$(sqlite3 demo.db 'SELECT status FROM pawl_jobs WHERE id = 1')" = cancelled ] ||
     fail "the commands did not leave a cancelled job"
 echo "ok: the commands"
 
 block sql >look.sql
-[ "$(sqlite3 jobs.db <look.sql | tail -n 1)" = "cancelled|1" ] || fail "the SQL does not answer"
+[ "$(sqlite3 demo.db <look.sql | tail -n 1)" = "cancelled|1" ] || fail "the SQL does not answer"
 echo "ok: the SQL"

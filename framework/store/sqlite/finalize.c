@@ -166,7 +166,11 @@ static pawl_status call_effect(pawli_sqlite *s, pawl_job *job, const pawli_effec
     f->status = st;
     f->rc = sqlite3_errcode(s->db);
     if (st != PAWL_OK && f->rc != SQLITE_OK && f->rc != SQLITE_DONE && f->rc != SQLITE_ROW)
-        (void)snprintf(f->reason, sizeof f->reason, ": %s", sqlite3_errmsg(s->db));
+        (void)snprintf(f->reason, sizeof f->reason, ": %s%s", sqlite3_errmsg(s->db),
+                       (f->rc & 0xFF) != SQLITE_AUTH
+                           ? ""
+                           : " (no transaction control, ATTACH, PRAGMA, ALTER TABLE or writes to pawl_ tables "
+                             "in an on_success function)");
     reset_open_statements(s->db);
     int64_t took = pawli_steady_now_ns() - began;
     if (took > SLOW_EFFECT_NS)
