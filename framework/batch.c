@@ -204,6 +204,8 @@ static void settle_endings(pawl_pool *pool, pawli_making *m)
         if (e == &job->eviction) {
             if (is_settled(e->status))
                 end_eviction(pool, job);
+            else
+                w->next_supervise_ns = 0; /* it is still to be evicted */
         } else if (is_settled(e->status)) {
             w->finished_last++;
             end_job(pool, job, e->status);

@@ -90,7 +90,7 @@ void pawli_job_prepare(pawl_job *job, int64_t now_ns, int64_t lease_boot_ms)
 {
     job->claimed_ns = now_ns;
     job->in_hand = true;
-    job->ending_queued = job->renewal_queued = job->holds_slot = false;
+    job->ending_queued = job->is_deferred = job->renewal_queued = job->holds_slot = false;
     job->timeout_ms = effective_timeout(job);
     job->retry_in_ms = -1;
     job->effects = NULL;
@@ -228,6 +228,8 @@ pawl_status pawl_job_on_success(pawl_job *job, pawl_apply_fn fn, void *arg, void
 pawl_status pawl_job_then(pawl_job *job, const pawl_job_spec *spec)
 {
     pawli_enqueue_request *request;
+    if (atomic_load(&job->lost)) /* and the pool may be gone */
+        return pawli_fail(PAWL_ERR_LEASE_LOST, "job %" PRId64 ": its claim was lost", job->claim.job);
     pawl_status st = pawli_enqueue_build(job->pool, spec, 1, NULL, &request);
     if (st != PAWL_OK)
         return st;

@@ -36,6 +36,7 @@ struct pawl_job {
     int64_t claimed_ns;
     bool in_hand;             /* the claim is held */
     bool ending_queued;       /* its finalize command waits to be written */
+    bool is_deferred;         /* because the store refused it alone */
     pawli_heartbeat renewal;  /* the pool's own heartbeat */
     bool renewal_queued;
     pawli_ending eviction;    /* the ending of a claim whose handler is stuck */

@@ -230,8 +230,8 @@ static pawl_status join(pawl_pool *pool)
         pool->store->ops->unserve(pool->store);
         pool->started = true;
         pool->writer.may_claim = !is_inline(pool);
-        pool->writer.survey_now = true;
         pool->writer.finished_before = pool->writer.finished_last = 0;
+        pawli_survey_first(pool);
         atomic_store(&pool->writer_runs, !is_inline(pool));
     }
     (void)pawli_role_set(before);
@@ -253,6 +253,10 @@ static void finish_what_was_posted(pawl_pool *pool)
         if (!progress && pawli_writer_owes(pool)) /* the store is busy */
             (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     }
+    (void)pawli_fail(PAWL_ERR_BUSY, "%s: the store was busy until the pool had to stop; nothing was stored",
+                     pool->path);
+    pawli_writer_expire(pool, PAWL_ERR_BUSY, true); /* exactly one answer each, and before the stop returns */
+    (void)pawli_writer_step_as_caller(pool);
     pool->writer.takes_no_more = false;
 }
 
@@ -297,18 +301,13 @@ static void tear_down(pawl_pool *pool, bool has_writer)
 
 static pawl_status start_threads(pawl_pool *pool)
 {
-    bool has_writer = false;
     pawl_status st = pawli_loop_start(pool);
-    if (st == PAWL_OK) {
-        st = pawli_thread_start(&pool->writer_thread, PAWLI_STACK_BYTES, pawli_writer_main, pool);
-        has_writer = st == PAWL_OK;
-    }
     if (st == PAWL_OK)
         st = pawli_executors_start(pool);
-    if (st == PAWL_OK)
-        return PAWL_OK;
-    atomic_store(&pool->stopping, true); /* claims that were made already are given back */
-    tear_down(pool, has_writer);
+    if (st == PAWL_OK) /* last: nothing is claimed before all is there */
+        st = pawli_thread_start(&pool->writer_thread, PAWLI_STACK_BYTES, pawli_writer_main, pool);
+    if (st != PAWL_OK)
+        tear_down(pool, false);
     return st;
 }
 
@@ -319,7 +318,9 @@ static pawl_status start(pawl_pool *pool)
                    ? pawli_fail(PAWL_ERR_STATE, "%s: the pool is stopping; call pawl_stop() until it answers PAWL_OK", pool->path)
                    : PAWL_OK;
     atomic_store(&pool->writer_exits, false);
-    atomic_store(&pool->is_quiet, false);
+    atomic_store(&pool->is_quiet, false); /* first: what a late stop of the last run still says is one of this */
+    atomic_store(&pool->stopping, false);
+    atomic_store(&pool->grace_over, false);
     pawl_status st = join(pool);
     return st == PAWL_OK && !is_inline(pool) ? start_threads(pool) : st;
 }
@@ -430,10 +431,13 @@ static bool quiet_inline(pawl_pool *pool, int64_t grace_ms)
 {
     int64_t until_ns = pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(grace_ms));
     (void)pthread_mutex_lock(&pool->role_lock);
+    pool->writer.trouble = PAWL_OK;
+    pool->writer.retry_at_ns = 0;
     while (pawli_writer_step_as_caller(pool)
            || (pool->writer.trouble != PAWL_OK && !atomic_load(&pool->is_quiet)
-               && (grace_ms == PAWL_FOREVER || pawli_steady_now_ns() < until_ns))) {
-    }
+               && (grace_ms == PAWL_FOREVER || pawli_steady_now_ns() < until_ns)))
+        if (pool->writer.trouble != PAWL_OK) /* the store is busy */
+            (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     (void)pthread_mutex_unlock(&pool->role_lock);
     return atomic_load(&pool->is_quiet);
 }

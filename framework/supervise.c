@@ -186,6 +186,8 @@ static int64_t renew(pawl_pool *pool, pawl_job *job, int64_t now_ns, int64_t boo
 
 static int64_t watch_over(pawl_pool *pool, pawl_job *job, int64_t now_ns, int64_t boot_ms)
 {
+    if (job->is_deferred)
+        return renew(pool, job, now_ns, boot_ms); /* its outcome waits for the store: nobody is to run it again */
     if (job->ending_queued)
         return PAWLI_NEVER;
     int phase = atomic_load(&job->phase);
@@ -273,16 +275,31 @@ static void survey(pawl_pool *pool, bool first)
     free(holders);
 }
 
+/* What a predecessor left behind: its claims are found here and written by the first step. */
+void pawli_survey_first(pawl_pool *pool)
+{
+    pool->writer.next_survey_ns = pawli_add(pawli_clock_steady_ns(&pool->clock), SURVEY_EVERY_NS);
+    survey(pool, true);
+}
+
+void pawli_survey_drop(pawl_pool *pool)
+{
+    for (pawli_rescue *rescue = pool->writer.rescues; rescue != NULL; rescue = rescue->next)
+        rescue->status = PAWL_ERR_STATE; /* not written */
+    pawli_survey_done(pool);
+}
+
 void pawli_survey_done(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
     while (w->rescues != NULL) {
         death *gone = (death *)(void *)w->rescues;
         w->rescues = gone->rescue.next;
-        if (gone->rescue.complete)
+        bool written = gone->rescue.status == PAWL_OK;
+        if (written && gone->rescue.complete)
             pawli_presence_clear(&pool->presence, &gone->holder);
-        else
-            w->next_survey_ns = 0; /* some of its claims are left */
+        else if (written)
+            w->next_survey_ns = 0; /* a slice of its claims is left */
         free((void *)(uintptr_t)gone->rescue.started);
         free(gone);
     }
@@ -292,8 +309,8 @@ void pawli_survey_done(pawl_pool *pool)
 static bool survey_is_due(const pawl_pool *pool, int64_t now_ns)
 {
     const pawli_writer *w = &pool->writer;
-    return w->may_claim && pool->started && w->rescues == NULL && !w->sweep
-           && (w->survey_now || now_ns >= (w->others ? w->next_survey_ns : pawli_add(w->next_survey_ns, SURVEY_RARELY_NS)));
+    return pawli_writer_does_own_work(pool) && w->rescues == NULL && !w->sweep
+           && now_ns >= (w->others ? w->next_survey_ns : pawli_add(w->next_survey_ns, SURVEY_RARELY_NS));
 }
 
 static void let_go_of_detached(pawl_pool *pool)
@@ -311,9 +328,8 @@ void pawli_supervise(pawl_pool *pool, int64_t now_ns)
     pawli_writer *w = &pool->writer;
     let_go_of_detached(pool);
     if (survey_is_due(pool, now_ns)) {
-        w->next_survey_ns = now_ns + SURVEY_EVERY_NS;
-        survey(pool, w->survey_now);
-        w->survey_now = false;
+        w->next_survey_ns = pawli_add(now_ns, SURVEY_EVERY_NS);
+        survey(pool, false);
     }
     if (now_ns < w->next_supervise_ns && !atomic_load(&pool->stopping))
         return;
@@ -325,7 +341,7 @@ int64_t pawli_supervise_next_ns(const pawl_pool *pool)
 {
     const pawli_writer *w = &pool->writer;
     int64_t next = w->next_supervise_ns;
-    if (w->may_claim && pool->started && w->others)
+    if (pawli_writer_does_own_work(pool) && w->others && w->rescues == NULL && !w->sweep)
         next = minimum(next, w->next_survey_ns);
     return next;
 }

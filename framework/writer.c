@@ -161,7 +161,7 @@ static bool has_work(pawl_pool *pool)
 /* -------------------------------------------------------------------------------- trouble */
 
 /* Asynchronous requests have nobody to withdraw them; withdrawn ones are let go. */
-static void expire_requests(pawl_pool *pool, pawl_status status, bool all)
+void pawli_writer_expire(pawl_pool *pool, pawl_status status, bool all)
 {
     pawli_queue waiting = pool->writer.requests;
     pool->writer.requests = (pawli_queue){ NULL, NULL, 0 };
@@ -204,7 +204,7 @@ static bool stumble(pawl_pool *pool, pawl_status status)
         w->retry_delay_ns = longer(w->retry_delay_ns);
     }
     w->trouble = status;
-    expire_requests(pool, status, status != PAWL_ERR_BUSY);
+    pawli_writer_expire(pool, status, status != PAWL_ERR_BUSY);
     w->retry_at_ns = pawli_add(pawli_steady_now_ns(), w->retry_delay_ns);
     return false;
 }
@@ -232,7 +232,9 @@ void pawli_writer_defer(pawl_pool *pool, pawl_job *job)
         w->deferred_delay_ns = longer(w->deferred_delay_ns);
         w->deferred_at_ns = pawli_add(pawli_steady_now_ns(), w->deferred_delay_ns);
     }
+    job->is_deferred = true;
     pawli_queue_push(&w->deferred, &job->finalize);
+    w->next_supervise_ns = 0; /* its lease is to be renewed meanwhile */
 }
 
 /* Those that were deferred join the next batch, all of them when somebody waits for a stop. */
@@ -242,8 +244,10 @@ static void take_deferred(pawl_pool *pool)
     pawli_command *command;
     if (w->deferred.first == NULL || w->deferred_at_ns > pawli_steady_now_ns())
         return;
-    while ((command = pawli_queue_pop(&w->deferred)) != NULL)
+    while ((command = pawli_queue_pop(&w->deferred)) != NULL) {
+        PAWLI_CONTAINER(command, pawl_job, finalize)->is_deferred = false;
         pawli_queue_push(&w->endings, command);
+    }
 }
 
 /* The batch was written, but the pool's own work met an error: no hot loop over it. */
@@ -425,10 +429,10 @@ int64_t pawli_writer_next_ns(pawl_pool *pool)
         next = earlier(next, w->deferred_at_ns);
     if (w->own_work_at_ns > now)
         return earlier(next, w->own_work_at_ns);
+    if (!pawli_writer_does_own_work(pool))
+        return next;
     next = earlier(next, wall_to_steady(pool, out.next_due_ms, CLOCK_CHECK_NS));
-    return pawli_writer_does_own_work(pool)
-               ? earlier(next, wall_to_steady(pool, out.next_prune_ms, PAWLI_NEVER))
-               : next;
+    return earlier(next, wall_to_steady(pool, out.next_prune_ms, PAWLI_NEVER));
 }
 
 void *pawli_writer_main(void *arg)
@@ -461,6 +465,8 @@ void pawli_writer_fini(pawl_pool *pool)
     pawli_writer *w = &pool->writer;
     drop_withdrawn_waiters(w);
     drop_outcomes(pool);
+    pawli_survey_drop(pool);
+    PAWLI_ASSERT(w->requests.first == NULL && w->waiters.first == NULL);
     PAWLI_ASSERT(w->in_hand == NULL && w->endings.first == NULL);
     while (w->blanks != NULL) {
         pawl_job *job = pawli_job_of(w->blanks);

@@ -35,7 +35,6 @@ typedef struct pawli_writer {
     int64_t own_work_at_ns;  /* claims, promotion, rescue, pruning: likewise */
     int64_t deferred_at_ns, deferred_delay_ns;
     int64_t retry_delay_ns;
-    bool survey_now;         /* at start: what a predecessor left behind */
     bool others;             /* other pools hold claims */
     bool sweep;              /* claims of others are past their lease */
     _Atomic bool detached_some; /* set by executors: a lost job may be among them */
@@ -62,6 +61,8 @@ bool pawli_writer_step_as_caller(pawl_pool *pool);
 int64_t pawli_writer_next_ns(pawl_pool *pool);
 /* The writer thread, until pool->writer_exits. */
 void *pawli_writer_main(void *pool);
+/* Answers what has waited too long, or all of it. */
+void pawli_writer_expire(pawl_pool *pool, pawl_status status, bool all);
 /* Are there callers to answer or outcomes to write? */
 bool pawli_writer_owes(const pawl_pool *pool);
 /* An outcome that the store refused waits for a while, and holds up no other (W3). */
@@ -75,7 +76,9 @@ void pawli_writer_look_for_cancels(pawl_pool *pool);
 /* supervise.c: jobs in hand and other pools, by the clock. */
 void pawli_supervise(pawl_pool *pool, int64_t now_ns);
 int64_t pawli_supervise_next_ns(const pawl_pool *pool);
+void pawli_survey_first(pawl_pool *pool);
 void pawli_survey_done(pawl_pool *pool);
+void pawli_survey_drop(pawl_pool *pool); /* what was found is not acted upon */
 /* A job leaves the list of those in hand; `lost`: it is kept until its handler is done with it. */
 void pawli_in_hand_add(pawl_pool *pool, pawl_job *job);
 void pawli_in_hand_remove(pawl_pool *pool, pawl_job *job);

@@ -440,7 +440,7 @@ PAWL_API void pawl_stats_info_clear(pawl_stats_info *info);
 PAWL_API int64_t pawl_job_id(const pawl_job *job);
 PAWL_API const char *pawl_job_kind(const pawl_job *job);
 PAWL_API const char *pawl_job_queue(const pawl_job *job);
-PAWL_API pawl_pool *pawl_job_pool(const pawl_job *job);
+PAWL_API pawl_pool *pawl_job_pool(const pawl_job *job); /* not once its claim is lost: it may be closed */
 /** The payload, any bytes; a NUL follows them for convenience. Never NULL. `bytes` may be NULL. */
 PAWL_API const void *pawl_job_payload(const pawl_job *job, size_t *bytes);
 PAWL_API uint32_t pawl_job_attempt(const pawl_job *job); /* this one, from 1 */
@@ -475,7 +475,7 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_job_on_success(pawl_job *job, pawl_app
                                                          void (*drop)(void *arg));
 
 /** Enqueues a follow-on job in the commit that records this job's success. Copies. A job whose key
- *  exists already counts as done. Errors: INVALID, NOMEM. */
+ *  exists already counts as done. Errors: INVALID, NOMEM, LEASE_LOST. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_job_then(pawl_job *job, const pawl_job_spec *spec);
 
 /** Ends a job whose handler returned, or will return, PAWL_DETACHED. From any thread, exactly once;

@@ -209,7 +209,7 @@ static int recount(pawli_sqlite *s, const pawli_lane *lane)
                    "write to pawl_ tables through pawl only",
                    s->path, lane->queue, lane->kind);
     s->stale = true;
-    return pawli_run(s, PAWLI_SQL_LANE_RECOUNT, NUM(lane->id));
+    return pawli_run(s, PAWLI_SQL_LANE_RECOUNT, NUM(lane->id), NUM(lane->deltas[PAWLI_COUNT_PRUNED]));
 }
 
 static int flush_lane(pawli_sqlite *s, pawli_lane *lane, int64_t now_ms)

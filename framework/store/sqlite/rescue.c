@@ -83,6 +83,7 @@ int pawli_rescue_apply(pawli_sqlite *s, pawli_rescue *rescue)
     claim_row claims[PAWLI_SLICE];
     size_t count;
     int rc;
+    rescue->complete = false;
     sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_CLAIMS_OF, &rc, NUM(rescue->holder), NUM(PAWLI_SLICE));
     if (row == NULL)
         return rc;

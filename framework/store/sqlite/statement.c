@@ -40,7 +40,7 @@ static const char *const texts[PAWLI_SQL_COUNT] = {
     [PAWLI_SQL_LANE_RECOUNT] =
         "UPDATE pawl_lane SET ready = r.ready, later = r.later, running = r.running,"
         " succeeded = r.succeeded, failed = r.failed, cancelled = r.cancelled, blocked = r.blocked,"
-        " enqueued = r.stored + pruned FROM (SELECT count(*) AS stored,"
+        " enqueued = r.stored + pruned + ?2, pruned = pruned + ?2 FROM (SELECT count(*) AS stored,"
         " count(*) FILTER (WHERE status = 2) AS ready, count(*) FILTER (WHERE status = 8) AS later,"
         " count(*) FILTER (WHERE status = 3) AS running, count(*) FILTER (WHERE status = 4) AS succeeded,"
         " count(*) FILTER (WHERE status = 5) AS failed, count(*) FILTER (WHERE status = 6) AS cancelled,"

@@ -152,7 +152,8 @@ static int undo_item(pawli_sqlite *s, item_type type)
 
 static bool is_own_work(item_type type)
 {
-    return type == ITEM_SWEEP || type == ITEM_PROMOTE || type == ITEM_CLAIM || type == ITEM_PRUNE;
+    return type == ITEM_RESCUE || type == ITEM_SWEEP || type == ITEM_PROMOTE || type == ITEM_CLAIM
+           || type == ITEM_PRUNE;
 }
 
 /* Applies one item under its own savepoint and writes its counters. SQLITE_OK: applied or refused. */
