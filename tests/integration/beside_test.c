@@ -340,6 +340,89 @@ static void a_refused_outcome_waits_alone(void **state)
     assert_counters_are_right(t->path);
 }
 
+/* Goal: a rescue that the database refuses is tried again slowly, is said, and holds up nobody; when the cause is gone
+ * it happens (I11, I23). */
+static void a_refused_rescue_waits(void **state)
+{
+    const temp *t = of(state);
+    child worker;
+    gate others = GATE_INIT;
+    _Atomic int lines = 0;
+    pawl_pool *pool;
+    assert_ok(pawl_open(PAWL_OPTIONS(.store = t->path, .executors = 1, .log = listen, .log_arg = (void *)&lines),
+                        &pool));
+    assert_ok(pawl_register(pool, "good", succeed, &others, NULL));
+    (void)put(pool, .kind = "hang");
+    start_worker(&worker, t);
+    assert_true(child_says(&worker, "start hang", NULL, 0, READY_MS));
+    change(t->path, "CREATE TRIGGER app_refuses BEFORE UPDATE ON pawl_job WHEN OLD.status = 3 AND OLD.id = 1"
+                    " BEGIN SELECT RAISE(ABORT, 'not here'); END");
+    child_kill(&worker);
+    assert_ok(pawl_start(pool));
+    (void)put(pool, .kind = "good");
+    assert_true(gate_await(&others, 1));
+    assert_nothing_spins();
+    assert_int_equal(atomic_load(&lines), 1);
+    change(t->path, "DROP TRIGGER app_refuses");
+    assert_true(eventually(none_runs, *state, SEEN_MS));
+    assert_ok(pawl_close(pool));
+    assert_counters_are_right(t->path);
+    child_close(&worker);
+}
+
+static int run_on(pawl_job *job, void *arg)
+{
+    gate_add(arg, 1);
+    while (!pawl_job_should_stop(job))
+        nap_ms(5);
+    return PAWL_RELEASED;
+}
+
+/* Goal: a stop that waits for a handler costs nothing, whatever falls due meanwhile (nothing at rest). */
+static void a_stop_that_waits_does_not_spin(void **state)
+{
+    const temp *t = of(state);
+    gate started = GATE_INIT;
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    assert_ok(pawl_register(pool, "run", run_on, &started, NULL));
+    assert_ok(pawl_start(pool));
+    (void)put(pool, .kind = "run");
+    assert_true(gate_await(&started, 1));
+    (void)put(pool, .kind = "run", .delay_ms = 50);
+    int64_t before = cpu_ms();
+    assert_ok(pawl_stop(pool, 1000));
+    assert_in_range(cpu_ms() - before, 0, 400);
+    assert_ok(pawl_close(pool));
+    assert_counters_are_right(t->path);
+}
+
+static void count_answer(pawl_status status, int64_t id, void *arg)
+{
+    (void)status;
+    (void)id;
+    (void)atomic_fetch_add((_Atomic int *)arg, 1);
+}
+
+/* Goal: each asynchronous enqueue is answered exactly once, before the close returns, also when somebody else holds
+ * the write lock through it (I17). */
+static void a_close_under_a_lock_answers_all(void **state)
+{
+    const temp *t = of(state);
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    assert_ok(pawl_close(pool));
+    for (int i = 0; i < 24; i++) {
+        _Atomic int answers = 0;
+        pool = open_pool(t, .executors = 1, .store_timeout_ms = 40 + i);
+        sqlite3 *db = sql_open(t->path);
+        sql_run(db, "BEGIN IMMEDIATE");
+        assert_ok(pawl_enqueue_async(pool, PAWL_JOB(.kind = "k"), count_answer, (void *)&answers));
+        assert_ok(pawl_close(pool));
+        assert_int_equal(atomic_load(&answers), 1);
+        sql_run(db, "ROLLBACK");
+        sql_close(db);
+    }
+}
+
 /* --------------------------------------------------------------------------- rows by SQL */
 
 typedef struct bent {
@@ -461,6 +544,9 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(nothing_is_acknowledged_into_nowhere),
     in_a_directory(a_deleted_log_is_the_end_of_the_pool),
     in_a_directory(a_refused_outcome_waits_alone),
+    in_a_directory(a_refused_rescue_waits),
+    in_a_directory(a_stop_that_waits_does_not_spin),
+    in_a_directory(a_close_under_a_lock_answers_all),
     in_a_directory(a_delayed_row_without_a_lane_stops_nobody),
     in_a_directory(a_running_row_without_a_lane_stops_nobody),
     in_a_directory(bent_counters_are_counted_again),

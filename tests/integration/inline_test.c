@@ -854,6 +854,8 @@ static void a_lost_detached_job_may_be_finished_after_close(void **state)
     advance(pool, 35000);
     assert_ok(pawl_close(pool));
     assert_string_equal(pawl_job_kind(d.job), "k");
+    assert_status(pawl_job_then(d.job, PAWL_JOB(.kind = "k")), PAWL_ERR_LEASE_LOST);
+    assert_status(pawl_job_heartbeat(d.job), PAWL_ERR_LEASE_LOST);
     assert_status(pawl_job_finish(d.job, PAWL_SUCCEEDED), PAWL_ERR_CLOSED);
 }
 
