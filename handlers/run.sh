@@ -4,9 +4,9 @@
 #
 #   sh handlers/run.sh [DIR]... [pawl-ingest's options]
 #
-# Without a DIR: /usr/include and /usr/share/doc. What was done stays in .build/ingest.db, or in --db FILE,
-# so that a
-# second run goes on where the first one stopped, and has nothing to do if it had finished.
+# Without a DIR: /usr/include and /usr/share/doc. What was done stays in .build/ingest.db, or in --db
+# FILE, so that a second run goes on where the first one stopped, and has nothing to do if it had
+# finished.
 set -eu
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/.setup/setup.sh"

@@ -6,6 +6,9 @@
  * (handler.c); what they find is stored in the commit that records the job's success (results.c).
  * This thread watches, shows how far the work is, and waits for signals.
  *
+ * pawl is used here, in feed.c, handler.c, results.c and counts.c, and for the list of failures in
+ * report.c; the rest is the program's own.
+ *
  * There is no code here for starting again after a crash: what was enqueued is in the database, the
  * pool takes up what it finds there, and the walk enqueues only what is not there yet. */
 #include "counts.h"
