@@ -15,6 +15,7 @@
 #define BATCH_JOBS_MIN 256
 #define BLANKS_KEPT (2 * PAWLI_CLAIMS_MAX)
 #define PRUNE_BASE 100
+#define EVICT_AGAIN_NS (1000 * PAWLI_NS_PER_MS)
 
 /* ------------------------------------------------------------------------------ forming */
 
@@ -186,6 +187,12 @@ static void end_eviction(pawl_pool *pool, pawl_job *job)
     lose_claim(pool, job);
 }
 
+/* The store refused it alone: it is tried again, but not in a hot loop. */
+static void evict_later(pawl_pool *pool)
+{
+    pawli_supervise_by(pool, pawli_add(pawli_clock_steady_ns(&pool->clock), EVICT_AGAIN_NS));
+}
+
 static bool is_settled(pawl_status status)
 {
     return status == PAWL_OK || status == PAWL_ERR_LEASE_LOST;
@@ -205,7 +212,7 @@ static void settle_endings(pawl_pool *pool, pawli_making *m)
             if (is_settled(e->status))
                 end_eviction(pool, job);
             else
-                w->next_supervise_ns = 0; /* it is still to be evicted */
+                evict_later(pool);
         } else if (is_settled(e->status)) {
             w->finished_last++;
             end_job(pool, job, e->status);
@@ -281,6 +288,13 @@ static void count(pawl_pool *pool, const pawli_making *m)
     (void)atomic_fetch_add(&w->rescued, m->batch.rescued);
 }
 
+static bool has_claimable(pawl_pool *pool)
+{
+    pawli_outlook out;
+    pool->store->ops->outlook(pool->store, &out);
+    return out.claimable > 0;
+}
+
 void pawli_batch_settle(pawl_pool *pool, pawli_making *m)
 {
     pawli_writer *w = &pool->writer;
@@ -299,7 +313,5 @@ void pawli_batch_settle(pawl_pool *pool, pawli_making *m)
     pawli_batch_answer(pool, &m->taken, PAWL_OK);
     if (operated)
         pawli_writer_look_for_cancels(pool);
-    pawli_outlook out;
-    pool->store->ops->outlook(pool->store, &out);
-    w->claims_dry = found_none && out.claimable > 0;
+    w->claims_dry = found_none && has_claimable(pool);
 }

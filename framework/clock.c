@@ -48,6 +48,11 @@ int64_t pawli_steady_now_ns(void)
     return read_ns(CLOCK_MONOTONIC);
 }
 
+int64_t pawli_earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 int64_t pawli_add(int64_t a, int64_t b)
 {
     int64_t sum;

@@ -33,6 +33,8 @@ int64_t pawli_clock_boot_ms(const pawli_clock *clock);
 /* The system's monotonic clock, for waits that are real even when the pool's clock is virtual. */
 int64_t pawli_steady_now_ns(void);
 
+int64_t pawli_earlier(int64_t a, int64_t b);
+
 /* Sums that stop at the ends of the range (T2). */
 int64_t pawli_add(int64_t a, int64_t b);
 int64_t pawli_ms_to_ns(int64_t ms);

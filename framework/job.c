@@ -257,7 +257,10 @@ pawl_status pawl_job_heartbeat(pawl_job *job)
                           job->claim.job, (long long)pool->options.store_timeout_ms);
     if (job->beat.status == PAWL_ERR_LEASE_LOST)
         return pawli_fail(PAWL_ERR_LEASE_LOST, "job %" PRId64 ": its claim was lost", job->claim.job);
-    return job->beat.status;
+    if (job->beat.status != PAWL_OK)
+        return pawli_fail(job->beat.status, "job %" PRId64 ": the store refused its heartbeat; the lease holds until "
+                                            "it ends: try again", job->claim.job);
+    return PAWL_OK;
 }
 
 /* --------------------------------------------------------------------------- the ending */

@@ -257,6 +257,7 @@ static void finish_what_was_posted(pawl_pool *pool)
                      pool->path);
     pawli_writer_expire(pool, PAWL_ERR_BUSY, true); /* exactly one answer each, and before the stop returns */
     (void)pawli_writer_step_as_caller(pool);
+    pawli_survey_drop(pool); /* the next start looks again */
     pool->writer.takes_no_more = false;
 }
 

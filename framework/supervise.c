@@ -15,22 +15,29 @@
 
 /* ---------------------------------------------------------------------- the jobs in hand */
 
+static void link_into(pawl_job **list, pawl_job *job)
+{
+    job->before = NULL;
+    job->after = *list;
+    if (job->after != NULL)
+        job->after->before = job;
+    *list = job;
+}
+
 void pawli_in_hand_add(pawl_pool *pool, pawl_job *job)
 {
     pawli_writer *w = &pool->writer;
-    job->before = NULL;
-    job->after = w->in_hand;
-    if (job->after != NULL)
-        job->after->before = job;
-    w->in_hand = job;
+    link_into(&w->in_hand, job);
     w->in_hand_count++;
     atomic_store_explicit(&w->in_hand_now, (uint32_t)w->in_hand_count, memory_order_relaxed);
     job->claim.service->in_flight++;
-    int64_t first = job->claimed_ns + (pool->options.lease_ms * PAWLI_NS_PER_MS / 3 < UNSTARTED_MAX_NS
-                                           ? pool->options.lease_ms * PAWLI_NS_PER_MS / 3
-                                           : UNSTARTED_MAX_NS);
-    if (first < w->next_supervise_ns)
-        w->next_supervise_ns = first;
+    int64_t third_ns = pawli_ms_to_ns(pool->options.lease_ms) / 3;
+    pawli_supervise_by(pool, pawli_add(job->claimed_ns, pawli_earlier(third_ns, UNSTARTED_MAX_NS)));
+}
+
+void pawli_supervise_by(pawl_pool *pool, int64_t steady_ns)
+{
+    pool->writer.next_supervise_ns = pawli_earlier(pool->writer.next_supervise_ns, steady_ns);
 }
 
 static void unlink_from(pawl_job **list, pawl_job *job)
@@ -64,6 +71,13 @@ void pawli_in_hand_remove(pawl_pool *pool, pawl_job *job)
     (void)atomic_fetch_sub(&pool->writer.stuck, 1);
 }
 
+/* Until its handler, or the application that has detached it, is done with it. */
+static void keep_lost(pawl_pool *pool, pawl_job *job)
+{
+    link_into(&pool->writer.lost, job);
+    (void)atomic_fetch_add(&pool->writer.stuck, 1);
+}
+
 /* The application holds the handle of a detached job: from here on it is its to free. */
 static void abandon_if_detached(pawl_pool *pool, pawl_job *job)
 {
@@ -88,23 +102,14 @@ static void abandon_if_detached(pawl_pool *pool, pawl_job *job)
     }
     pawli_names_release(job->names); /* finished just now: its command is on the way */
     job->names = NULL;
-    job->after = pool->writer.lost;
-    if (job->after != NULL)
-        job->after->before = job;
-    pool->writer.lost = job;
-    (void)atomic_fetch_add(&pool->writer.stuck, 1);
+    keep_lost(pool, job);
 }
 
 void pawli_claim_lost(pawl_pool *pool, pawl_job *job)
 {
-    pawli_writer *w = &pool->writer;
     leave_hand(pool, job);
     atomic_store(&job->lost, true);
-    job->after = w->lost;
-    if (job->after != NULL)
-        job->after->before = job;
-    w->lost = job;
-    (void)atomic_fetch_add(&w->stuck, 1);
+    keep_lost(pool, job);
     abandon_if_detached(pool, job);
 }
 
@@ -165,11 +170,6 @@ static void evict(pawl_pool *pool, pawl_job *job, int64_t limit)
     pool->writer.evicted = job;
 }
 
-static int64_t minimum(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Extends the lease when a third of it has passed. Returns when to look at it again. */
 static int64_t renew(pawl_pool *pool, pawl_job *job, int64_t now_ns, int64_t boot_ms)
 {
@@ -202,7 +202,7 @@ static int64_t watch_over(pawl_pool *pool, pawl_job *job, int64_t now_ns, int64_
     }
     if (phase == PAWLI_PHASE_DETACHED && now_ns >= ends)
         return stuck; /* its lease runs out */
-    return minimum(renew(pool, job, now_ns, boot_ms), now_ns < ends ? ends : stuck);
+    return pawli_earlier(renew(pool, job, now_ns, boot_ms), now_ns < ends ? ends : stuck);
 }
 
 static int64_t watch_over_all(pawl_pool *pool, int64_t now_ns)
@@ -210,7 +210,7 @@ static int64_t watch_over_all(pawl_pool *pool, int64_t now_ns)
     int64_t next = PAWLI_NEVER, boot_ms = pawli_clock_boot_ms(&pool->clock);
     pool->writer.evicted = NULL;
     for (pawl_job *job = pool->writer.in_hand; job != NULL; job = job->after)
-        next = minimum(next, watch_over(pool, job, now_ns, boot_ms));
+        next = pawli_earlier(next, watch_over(pool, job, now_ns, boot_ms));
     return next;
 }
 
@@ -334,7 +334,7 @@ void pawli_supervise(pawl_pool *pool, int64_t now_ns)
     if (now_ns < w->next_supervise_ns && !atomic_load(&pool->stopping))
         return;
     int64_t next = give_back_unstarted(pool, now_ns);
-    w->next_supervise_ns = minimum(next, watch_over_all(pool, now_ns));
+    w->next_supervise_ns = pawli_earlier(next, watch_over_all(pool, now_ns));
 }
 
 int64_t pawli_supervise_next_ns(const pawl_pool *pool)
@@ -342,6 +342,6 @@ int64_t pawli_supervise_next_ns(const pawl_pool *pool)
     const pawli_writer *w = &pool->writer;
     int64_t next = w->next_supervise_ns;
     if (pawli_writer_does_own_work(pool) && w->others && w->rescues == NULL && !w->sweep)
-        next = minimum(next, w->next_survey_ns);
+        next = pawli_earlier(next, w->next_survey_ns);
     return next;
 }

@@ -234,10 +234,10 @@ void pawli_writer_defer(pawl_pool *pool, pawl_job *job)
     }
     job->is_deferred = true;
     pawli_queue_push(&w->deferred, &job->finalize);
-    w->next_supervise_ns = 0; /* its lease is to be renewed meanwhile */
+    pawli_supervise_by(pool, 0); /* its lease is to be renewed meanwhile */
 }
 
-/* Those that were deferred join the next batch, all of them when somebody waits for a stop. */
+/* Those that were deferred join the next batch, all together. */
 static void take_deferred(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
@@ -402,11 +402,6 @@ bool pawli_writer_step_as_caller(pawl_pool *pool)
 
 /* -------------------------------------------------------------------------------- the thread */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* When the wall clock will say `at_ms`, looked at again after `check_ns` at the latest: it may be set. */
 static int64_t wall_to_steady(const pawl_pool *pool, int64_t at_ms, int64_t check_ns)
 {
@@ -414,7 +409,7 @@ static int64_t wall_to_steady(const pawl_pool *pool, int64_t at_ms, int64_t chec
         return PAWLI_NEVER;
     int64_t wait_ms = at_ms - pawli_clock_wall_ms(&pool->clock);
     int64_t wait_ns = wait_ms > 0 ? pawli_ms_to_ns(wait_ms) : 0;
-    return pawli_add(pawli_clock_steady_ns(&pool->clock), earlier(wait_ns, check_ns));
+    return pawli_add(pawli_clock_steady_ns(&pool->clock), pawli_earlier(wait_ns, check_ns));
 }
 
 int64_t pawli_writer_next_ns(pawl_pool *pool)
@@ -424,15 +419,15 @@ int64_t pawli_writer_next_ns(pawl_pool *pool)
     if (w->retry_at_ns > now && (has_work(pool) || atomic_load(&w->look_wanted)))
         return w->retry_at_ns; /* nothing else can be done before */
     pawli_outlook out = outlook(pool);
-    int64_t next = earlier(w->next_tidy_ns, pawli_supervise_next_ns(pool));
+    int64_t next = pawli_earlier(w->next_tidy_ns, pawli_supervise_next_ns(pool));
     if (w->deferred.first != NULL)
-        next = earlier(next, w->deferred_at_ns);
+        next = pawli_earlier(next, w->deferred_at_ns);
     if (w->own_work_at_ns > now)
-        return earlier(next, w->own_work_at_ns);
+        return pawli_earlier(next, w->own_work_at_ns);
     if (!pawli_writer_does_own_work(pool))
         return next;
-    next = earlier(next, wall_to_steady(pool, out.next_due_ms, CLOCK_CHECK_NS));
-    return earlier(next, wall_to_steady(pool, out.next_prune_ms, PAWLI_NEVER));
+    next = pawli_earlier(next, wall_to_steady(pool, out.next_due_ms, CLOCK_CHECK_NS));
+    return pawli_earlier(next, wall_to_steady(pool, out.next_prune_ms, PAWLI_NEVER));
 }
 
 void *pawli_writer_main(void *arg)

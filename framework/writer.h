@@ -76,6 +76,7 @@ void pawli_writer_look_for_cancels(pawl_pool *pool);
 /* supervise.c: jobs in hand and other pools, by the clock. */
 void pawli_supervise(pawl_pool *pool, int64_t now_ns);
 int64_t pawli_supervise_next_ns(const pawl_pool *pool);
+void pawli_supervise_by(pawl_pool *pool, int64_t steady_ns); /* not later than that */
 void pawli_survey_first(pawl_pool *pool);
 void pawli_survey_done(pawl_pool *pool);
 void pawli_survey_drop(pawl_pool *pool); /* what was found is not acted upon */

@@ -454,7 +454,8 @@ PAWL_API pawl_stop_reason pawl_job_stop_reason(const pawl_job *job);
 
 /** Extends the lease now. PAWL_OK is a fact: the commit that extended it is done. The pool does the
  *  same by itself every third of a lease. One call at a time per job.
- *  Errors: LEASE_LOST, BUSY (not confirmed within store_timeout_ms), STATE (from an apply function). */
+ *  Errors: LEASE_LOST, BUSY (not confirmed within store_timeout_ms), STORE and FULL (refused; the lease goes
+ *  on to its end), STATE (from an apply function). */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_job_heartbeat(pawl_job *job);
 
 /** Sets the text that becomes last_error unless the job succeeds; stored as valid UTF-8, up to 8 KiB. After

@@ -370,6 +370,90 @@ static void a_refused_rescue_waits(void **state)
     child_close(&worker);
 }
 
+typedef struct deaf {
+    gate started, may_end;
+} deaf;
+
+static int ignore_the_timeout(pawl_job *job, void *arg)
+{
+    deaf *d = arg;
+    gate_add(&d->started, 1);
+    (void)job;
+    return gate_await(&d->may_end, 1) ? PAWL_SUCCEEDED : PAWL_FAILED;
+}
+
+/* Goal: the end of a stuck job's claim that the database refuses is tried again slowly, and is written when the cause is
+ * gone; the late outcome is refused (I6, I23). */
+static void a_refused_eviction_waits(void **state)
+{
+    const temp *t = of(state);
+    deaf d = { GATE_INIT, GATE_INIT };
+    pawl_pool *pool = open_pool(t, .executors = 1, .lease_ms = 200);
+    assert_ok(pawl_register(pool, "deaf", ignore_the_timeout, &d, PAWL_HANDLER(.timeout_ms = 50)));
+    change(t->path, "CREATE TRIGGER app_refuses BEFORE UPDATE ON pawl_job WHEN OLD.status = 3 AND NEW.status <> 3"
+                    " BEGIN SELECT RAISE(ABORT, 'not here'); END");
+    assert_ok(pawl_start(pool));
+    int64_t id = put(pool, .kind = "deaf", .max_attempts = 1);
+    assert_true(gate_await(&d.started, 1));
+    nap_ms(400); /* past its timeout and its lease: there is no other sign of what is refused */
+    assert_nothing_spins();
+    assert_int_equal(state_of(pool, id), PAWL_STATE_RUNNING);
+    change(t->path, "DROP TRIGGER app_refuses");
+    assert_true(eventually(none_runs, *state, SEEN_MS));
+    assert_int_equal(state_of(pool, id), PAWL_STATE_FAILED);
+    gate_add(&d.may_end, 1);
+    assert_ok(pawl_wait_idle(pool, READY_MS));
+    assert_int_equal(state_of(pool, id), PAWL_STATE_FAILED);
+    pawl_stats_info stats = PAWL_STATS_INIT;
+    assert_ok(pawl_stats(pool, &stats));
+    assert_int_equal(stats.late_refused, 1);
+    assert_int_equal(stats.executors_stuck, 0);
+    pawl_stats_info_clear(&stats);
+    assert_ok(pawl_close(pool));
+    assert_counters_are_right(t->path);
+}
+
+typedef struct beaten {
+    pawl_status first, second;
+    char message[256];
+    gate said, may_go_on;
+} beaten;
+
+static int beat_twice(pawl_job *job, void *arg)
+{
+    beaten *b = arg;
+    b->first = pawl_job_heartbeat(job);
+    (void)snprintf(b->message, sizeof b->message, "%s", pawl_error_message());
+    gate_add(&b->said, 1);
+    if (!gate_await(&b->may_go_on, 1))
+        return PAWL_FAILED;
+    b->second = pawl_job_heartbeat(job);
+    return PAWL_SUCCEEDED;
+}
+
+/* Goal: a heartbeat that the database refuses says so, by its own name; the claim is not lost by it. */
+static void a_refused_heartbeat_says_so(void **state)
+{
+    const temp *t = of(state);
+    beaten b = { .said = GATE_INIT, .may_go_on = GATE_INIT };
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    assert_ok(pawl_register(pool, "beat", beat_twice, &b, NULL));
+    change(t->path, "CREATE TRIGGER app_refuses BEFORE UPDATE OF lease_until ON pawl_job WHEN OLD.status = 3"
+                    " BEGIN SELECT RAISE(ABORT, 'not here'); END");
+    assert_ok(pawl_start(pool));
+    int64_t id = put(pool, .kind = "beat");
+    assert_true(gate_await(&b.said, 1));
+    assert_status(b.first, PAWL_ERR_STORE);
+    assert_text_has(b.message, "heartbeat");
+    change(t->path, "DROP TRIGGER app_refuses");
+    gate_add(&b.may_go_on, 1);
+    assert_ok(pawl_wait_idle(pool, READY_MS));
+    assert_ok(b.second);
+    assert_int_equal(state_of(pool, id), PAWL_STATE_SUCCEEDED);
+    assert_ok(pawl_close(pool));
+    assert_counters_are_right(t->path);
+}
+
 static int run_on(pawl_job *job, void *arg)
 {
     gate_add(arg, 1);
@@ -545,6 +629,8 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(a_deleted_log_is_the_end_of_the_pool),
     in_a_directory(a_refused_outcome_waits_alone),
     in_a_directory(a_refused_rescue_waits),
+    in_a_directory(a_refused_eviction_waits),
+    in_a_directory(a_refused_heartbeat_says_so),
     in_a_directory(a_stop_that_waits_does_not_spin),
     in_a_directory(a_close_under_a_lock_answers_all),
     in_a_directory(a_delayed_row_without_a_lane_stops_nobody),
