@@ -317,10 +317,11 @@ static void look_around(pawl_pool *pool)
     pawli_writer_look_for_cancels(pool);
 }
 
+/* No claim is held, no outcome is to be written, no handler runs. */
 static bool nothing_in_hand(pawl_pool *pool)
 {
     const pawli_writer *w = &pool->writer;
-    return w->in_hand == NULL && w->lost == NULL && !pawli_writer_owes(pool)
+    return w->in_hand == NULL && w->lost == NULL && w->endings.first == NULL && w->deferred.first == NULL
            && atomic_load(&pool->dispatch.length) == 0 && atomic_load(&pool->dispatch.busy) == 0;
 }
 
@@ -366,11 +367,12 @@ static void tidy_at_rest(pawl_pool *pool)
     w->next_tidy_ns = pool->store->ops->tidy(pool->store, true) ? now + TIDY_AGAIN_NS : PAWLI_NEVER;
 }
 
-static void rest(pawl_pool *pool)
+/* A stop waits for claims, not for callers: under a flood of them it would wait for ever. Those who have
+ * posted by then are answered when the writer ends. */
+static void tell_if_quiet(pawl_pool *pool)
 {
     if (atomic_load(&pool->stopping) && nothing_in_hand(pool))
         pawli_pool_tell_quiet(pool);
-    tidy_at_rest(pool);
 }
 
 bool pawli_writer_step(pawl_pool *pool)
@@ -382,10 +384,11 @@ bool pawli_writer_step(pawl_pool *pool)
     take_deferred(pool);
     bool progress = false;
     if (!has_work(pool))
-        rest(pool);
+        tidy_at_rest(pool);
     else if (pool->writer.retry_at_ns <= pawli_steady_now_ns())
         progress = write_batch(pool);
     answer_waiters(pool);
+    tell_if_quiet(pool);
     return progress || (pool->writer.retry_at_ns == 0 && has_work(pool)); /* a waiter's look may find some */
 }
 
