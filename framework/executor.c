@@ -29,16 +29,16 @@ static void run(pawl_pool *pool, pawl_job *job, uint32_t number)
 {
     /* Before the handler is called: if it kills the process, this says which job it was. */
     pawli_presence_set(&pool->presence, number, job->claim.fence);
+    pawli_crash_mark(pool->presence.crash, job->claim.fence);
     atomic_store(&job->started_ns, pawli_clock_steady_ns(&pool->clock));
     atomic_store(&job->phase, PAWLI_PHASE_STARTED);
     int returned = is_cancelled(job) ? PAWL_CANCELLED : call_handler(job);
-    if (returned != PAWL_DETACHED) /* a detached job takes a slot of its own first */
-        pawli_presence_set(&pool->presence, number, 0);
     pawli_dispatch_done(&pool->dispatch);
     pawli_job_returned(job, returned);
-    pawli_handler_job_set(NULL); /* after it: a backoff function is still inside the handler */
-    if (returned == PAWL_DETACHED)
-        pawli_presence_set(&pool->presence, number, 0);
+    /* After it: a backoff function still belongs to the job, and a detached one takes a slot of its own. */
+    pawli_handler_job_set(NULL);
+    pawli_crash_mark(NULL, 0);
+    pawli_presence_set(&pool->presence, number, 0);
 }
 
 bool pawli_executor_step(pawl_pool *pool, uint32_t number, bool wait)
@@ -54,8 +54,10 @@ static void *executor_main(void *arg)
 {
     pawli_executor *executor = arg;
     pawli_thread_name("pawl-exec-%u", executor->number + 1);
+    void *stack = executor->pool->options.note_crashes ? pawli_crash_stack_open() : NULL;
     while (pawli_executor_step(executor->pool, executor->number, true)) {
     }
+    pawli_crash_stack_close(stack);
     return NULL;
 }
 

@@ -1,15 +1,11 @@
 /* loop.c - the libuv thread. It never touches the store: it calls the callbacks of asynchronous
- * enqueues, and wakes the writer when another process has written to the file.
+ * enqueues, and is where other processes are watched (watch.c, peers.c).
  * Threads: pawl-loop; answer() and notify() from the writer's role.
  * Keeps:   G3 nothing of libuv's thread pool; a wake-up is not a message: the messages are in a list;
- *          handles are closed before their memory goes; R8 the database file is looked at with stat only. */
+ *          handles are closed before their memory goes. */
 #include "loop.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <uv.h>
 
 #include "pool.h"
@@ -17,17 +13,13 @@
 #include "status.h"
 #include "thread.h"
 
-#define WATCH_EVERY_MS 500
-
 typedef struct pawli_loop_handles {
     uv_loop_t loop;
     uv_async_t wake;
-    uv_timer_t watch;
     pawl_pool *pool;
+    pawli_watch watch;
+    pawli_peer_watch *peers;
     _Atomic bool ends;
-    char wal_path[PATH_MAX + 8];
-    struct stat wal, db; /* at the last look */
-    bool changed;        /* they had */
 } pawli_loop_handles;
 
 void pawli_loop_init(pawli_loop *loop)
@@ -54,8 +46,12 @@ void pawli_loop_answer(pawli_loop *loop, pawli_request *request)
 
 void pawli_loop_notify(pawli_loop *loop)
 {
-    if (atomic_load(&loop->answered) == NULL)
-        return;
+    if (atomic_load(&loop->answered) != NULL)
+        pawli_loop_wake(loop);
+}
+
+void pawli_loop_wake(pawli_loop *loop)
+{
     if (atomic_load(&loop->runs))
         (void)uv_async_send(&loop->handles->wake);
 }
@@ -82,44 +78,18 @@ void pawli_loop_deliver(pawli_loop *loop)
     (void)pawli_role_set(before);
 }
 
-/* -------------------------------------------------------------------------------- watch */
-
-/* Tells whether the log or the file under the path is another one than at the last look. */
-static bool has_changed(pawli_loop_handles *h)
-{
-    struct stat wal, db;
-    if (stat(h->wal_path, &wal) != 0)
-        memset(&wal, 0, sizeof wal);
-    if (stat(pawli_pool_path(h->pool), &db) != 0)
-        memset(&db, 0, sizeof db);
-    bool changed = wal.st_size != h->wal.st_size || wal.st_mtim.tv_sec != h->wal.st_mtim.tv_sec
-                   || wal.st_mtim.tv_nsec != h->wal.st_mtim.tv_nsec || db.st_ino != h->db.st_ino;
-    h->wal = wal;
-    h->db = db;
-    return changed;
-}
-
-/* Any commit, also an own one, changes the log's file. A look costs the writer no write. */
-static void on_watch(uv_timer_t *timer)
-{
-    pawli_loop_handles *h = timer->data;
-    /* A change's time may be as coarse as a tick: after one, look once more. */
-    bool changed = has_changed(h), again = h->changed;
-    h->changed = changed;
-    if (!changed && !again)
-        return;
-    atomic_store(&h->pool->writer.look_wanted, true);
-    pawli_channel_wake(&h->pool->channel);
-}
+/* ------------------------------------------------------------------------------- the thread */
 
 static void on_wake(uv_async_t *wake)
 {
     pawli_loop_handles *h = wake->data;
     pawli_loop_deliver(&h->pool->loop);
+    pawli_peers_reconcile(h->pool, &h->loop, &h->peers);
     if (!atomic_load(&h->ends))
         return;
+    pawli_peers_close(&h->peers);
+    pawli_watch_close(&h->watch);
     uv_close((uv_handle_t *)&h->wake, NULL);
-    uv_close((uv_handle_t *)&h->watch, NULL);
 }
 
 static void *loop_main(void *arg)
@@ -166,13 +136,10 @@ pawl_status pawli_loop_start(pawl_pool *pool)
         return start_failed("make a loop", error);
     }
     h->pool = pool;
-    h->wake.data = h->watch.data = h;
-    (void)snprintf(h->wal_path, sizeof h->wal_path, "%s-wal", pawli_pool_path(pool));
+    h->wake.data = h;
     error = uv_async_init(&h->loop, &h->wake, on_wake);
     if (error == 0)
-        error = uv_timer_init(&h->loop, &h->watch);
-    if (error == 0)
-        error = uv_timer_start(&h->watch, on_watch, WATCH_EVERY_MS, WATCH_EVERY_MS);
+        error = pawli_watch_open(&h->watch, &h->loop, pool);
     pawl_status st = error == 0 ? pawli_thread_start(&pool->loop.thread, PAWLI_STACK_BYTES, loop_main, h)
                                 : start_failed("make a loop", error);
     if (st != PAWL_OK) {

@@ -29,6 +29,8 @@ void pawli_loop_stop(pawl_pool *pool);
 void pawli_loop_answer(pawli_loop *loop, struct pawli_request *request);
 /* Wakes the loop for what was answered since. One system call a batch. */
 void pawli_loop_notify(pawli_loop *loop);
+/* Any thread that keeps the loop from stopping meanwhile. */
+void pawli_loop_wake(pawli_loop *loop);
 /* Calls the callbacks that wait; for pools without a loop thread. */
 void pawli_loop_deliver(pawli_loop *loop);
 

@@ -215,6 +215,7 @@ static pawl_status take_modes(pawli_options *o, const pawl_options *g)
     o->log_arg = g->log_arg;
     o->db_open = g->db_open;
     o->db_open_arg = g->db_open_arg;
+    o->note_crashes = g->note_crashes;
     o->seed = g->seed;
     if (o->seed == 0)
         o->seed = (uint64_t)getpid() << 32 ^ (uint64_t)pawli_steady_now_ns();

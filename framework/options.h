@@ -34,6 +34,7 @@ typedef struct pawli_options {
     pawl_db_open_fn db_open;
     void *db_open_arg;
     uint64_t seed;
+    bool note_crashes;
 } pawli_options;
 
 pawl_status pawli_options_init(pawli_options *options, const pawl_options *given);

@@ -98,6 +98,16 @@ static int64_t backoff(void *arg, const char *kind, uint32_t failure)
     return pawli_job_backoff(pool, handler, failure);
 }
 
+/* If the function kills the process, these say which job it was. */
+static void applying(void *arg, uint64_t fence)
+{
+    pawl_pool *pool = arg;
+    if (pool->presence.slots == NULL)
+        return; /* not started: it holds no claims */
+    pawli_presence_set_effect(&pool->presence, fence);
+    pawli_crash_mark(fence != 0 ? pool->presence.crash : NULL, fence);
+}
+
 static pawl_status open_store(pawl_pool *pool)
 {
     const pawli_store_host host = {
@@ -106,6 +116,7 @@ static pawl_status open_store(pawl_pool *pool)
         .names = pool->names,
         .serve = serve,
         .backoff = backoff,
+        .applying = applying,
         .arg = pool,
     };
     pawli_role before = pawli_role_set(PAWLI_ROLE_WRITER);
@@ -140,6 +151,7 @@ static void free_pool(pawl_pool *pool)
     pawli_channel_fini(&pool->channel);
     pawli_names_close(pool->names);
     pawli_names_release(pool->names);
+    pawli_peers_fini(&pool->peers);
     pawli_fork_mark_fini(&pool->fork_mark);
     pawli_options_fini(&pool->options);
     (void)pthread_cond_destroy(&pool->quiet);
@@ -161,6 +173,7 @@ static pawl_status build(pawl_pool *pool)
     init_locks(pool);
     pawli_dispatch_init(&pool->dispatch);
     pawli_loop_init(&pool->loop);
+    pawli_peers_init(&pool->peers);
     pawli_writer_init(&pool->writer);
     if (pawli_channel_init(&pool->channel, pool->options.command_max, pool->options.command_bytes_max) != 0
         || (pool->names = pawli_names_create()) == NULL)
@@ -214,13 +227,31 @@ pawl_status pawl_register(pawl_pool *pool, const char *kind, pawl_handler_fn han
 
 /* --------------------------------------------------------------------------------- start */
 
-/* Becomes a holder that others can see, in the writer's role, which the writer thread then takes over. */
-static pawl_status join(pawl_pool *pool)
+static void become_absent(pawl_pool *pool)
+{
+    if (pool->options.note_crashes && pool->presence.crash != NULL)
+        pawli_crash_note_remove(pool->presence.crash);
+    pawli_presence_close(&pool->presence);
+}
+
+static pawl_status become_present(pawl_pool *pool)
 {
     (void)snprintf(pool->holder.name, sizeof pool->holder.name, "%s", pool->options.name);
     pawl_status st = pawli_presence_open(&pool->presence, pool->path, pool->options.executors,
                                          (size_t)pool->options.detached_max + PAWLI_CLAIMS_MAX,
                                          &pool->holder);
+    if (st == PAWL_OK && pool->options.note_crashes) {
+        st = pawli_crash_note_add(pool->presence.crash);
+        if (st != PAWL_OK)
+            pawli_presence_close(&pool->presence);
+    }
+    return st;
+}
+
+/* Becomes a holder that others can see, in the writer's role, which the writer thread then takes over. */
+static pawl_status join(pawl_pool *pool)
+{
+    pawl_status st = become_present(pool);
     if (st != PAWL_OK)
         return st;
     (void)pthread_mutex_lock(&pool->role_lock);
@@ -237,7 +268,7 @@ static pawl_status join(pawl_pool *pool)
     (void)pawli_role_set(before);
     (void)pthread_mutex_unlock(&pool->role_lock);
     if (st != PAWL_OK)
-        pawli_presence_close(&pool->presence);
+        become_absent(pool);
     return st;
 }
 
@@ -284,7 +315,7 @@ static void leave(pawl_pool *pool)
         pawli_log_line(&pool->log, PAWL_LOG_WARNING, "%s", pawl_error_message());
     (void)pawli_role_set(before);
     (void)pthread_mutex_unlock(&pool->role_lock);
-    pawli_presence_close(&pool->presence);
+    become_absent(pool);
 }
 
 /* Executors first: they finish what they have. Then the writer, which writes that; then the loop, which

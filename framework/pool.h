@@ -15,10 +15,12 @@
 #include "loop.h"
 #include "names.h"
 #include "options.h"
+#include "peers.h"
 #include "presence.h"
 #include "registry.h"
 #include "role.h"
 #include "store/store.h"
+#include "watch.h"
 #include "writer.h"
 
 struct pawli_attachment;
@@ -47,6 +49,8 @@ struct pawl_pool {
     pawli_channel channel;
     pawli_dispatch dispatch;
     pawli_loop loop;
+    pawli_tide tide;
+    pawli_peers peers;
     pthread_mutex_t life_lock; /* start, stop, close, register */
     pthread_mutex_t registry_lock;
     pthread_mutex_t role_lock; /* to play the writer while no thread does */

@@ -25,6 +25,7 @@
 
 #define MAGIC UINT64_C(0x31304C5741504450) /* tells the format */
 #define HEADER_BYTES 64
+#define EFFECT_SLOTS 1 /* behind the executors': the job whose on_success function the writer is calling */
 #define SLOTS_READ_MAX (1 << 21) /* of another pool's file: what its options can ask for */
 
 #define NO_PROCESS 0
@@ -35,7 +36,10 @@ typedef struct header {
     uint64_t slot_count;
     int64_t pid;
     int64_t started;
+    uint64_t thread_slots; /* the first ones: of jobs that run on the pool's own threads */
+    pawli_crash_note crash;
 } header;
+_Static_assert(sizeof(header) <= HEADER_BYTES, "the slots begin behind the header");
 
 /* ------------------------------------------------------------------------ who a process is */
 
@@ -167,7 +171,13 @@ static pawl_status prepare_slots(pawli_presence *p, const pawli_holder *holder, 
         return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", p->path);
     for (size_t i = 0; i < detached; i++)
         p->free_slots[p->free_count++] = (uint32_t)(p->slot_count - 1 - i);
-    *(header *)p->map = (header){ MAGIC, p->slot_count, holder->pid, holder->started };
+    header *head = p->map; /* the rest is zero: nothing runs, nothing has crashed */
+    head->magic = MAGIC;
+    head->slot_count = p->slot_count;
+    head->pid = holder->pid;
+    head->started = holder->started;
+    head->thread_slots = p->executors + EFFECT_SLOTS;
+    p->crash = &head->crash;
     return PAWL_OK;
 }
 
@@ -177,7 +187,7 @@ pawl_status pawli_presence_open(pawli_presence *p, const char *store_path, size_
     memset(p, 0, sizeof *p);
     p->file = -1;
     p->executors = executors;
-    p->slot_count = executors + detached;
+    p->slot_count = executors + EFFECT_SLOTS + detached;
     p->map_bytes = HEADER_BYTES + p->slot_count * sizeof *p->slots;
     (void)pthread_mutex_init(&p->lock, NULL);
     pawl_status st = describe(holder);
@@ -218,11 +228,25 @@ void pawli_presence_close(pawli_presence *p)
     p->file = -1;
 }
 
+void pawli_presence_touch(const pawli_presence *p, const char *store_path)
+{
+    char directory[PATH_MAX + 8];
+    (void)snprintf(directory, sizeof directory, "%s-pawl", store_path);
+    /* Its own file where it has one, so that it can tell its own events; by path: the host may have closed
+     * the descriptor. Without a directory nobody listens. */
+    (void)utimensat(AT_FDCWD, p->path != NULL ? p->path : directory, NULL, 0);
+}
+
 /* ------------------------------------------------------------------------------- the slots */
 
 void pawli_presence_set(pawli_presence *p, size_t executor, uint64_t fence)
 {
     atomic_store_explicit(&p->slots[executor], fence, memory_order_release);
+}
+
+void pawli_presence_set_effect(pawli_presence *p, uint64_t fence)
+{
+    pawli_presence_set(p, p->executors, fence);
 }
 
 bool pawli_presence_hold(pawli_presence *p, uint64_t fence, uint32_t *slot)
@@ -271,7 +295,19 @@ static bool reads_whole(int file, void *out, size_t bytes, off_t offset)
     return true;
 }
 
-static bool read_fences(int file, uint64_t **fences, size_t *count)
+/* Jobs on the pool's own threads first, as the slots are. */
+static void read_slots(const header *head, uint64_t *slots, pawli_record *record)
+{
+    record->fences = slots;
+    for (size_t i = 0; i < head->slot_count; i++) {
+        if (slots[i] == 0)
+            continue;
+        slots[record->count++] = slots[i];
+        record->on_threads += i < head->thread_slots;
+    }
+}
+
+static bool read_record(int file, pawli_record *record)
 {
     header head;
     if (!reads_whole(file, &head, sizeof head, 0) || head.magic != MAGIC || head.slot_count == 0
@@ -282,10 +318,9 @@ static bool read_fences(int file, uint64_t **fences, size_t *count)
         free(slots);
         return false;
     }
-    for (size_t i = 0; i < head.slot_count; i++)
-        if (slots[i] != 0)
-            slots[(*count)++] = slots[i];
-    *fences = slots;
+    read_slots(&head, slots, record);
+    record->signal = atomic_load(&head.crash.signal);
+    record->culprit = atomic_load(&head.crash.fence);
     return true;
 }
 
@@ -311,20 +346,36 @@ static pawli_life probe_file(const char *path, const pawli_holder *holder, bool 
     if (!is_locked(file))
         life = !same_space || process_is_gone(holder) ? PAWLI_DEAD : PAWLI_UNPROVEN;
     if (life == PAWLI_DEAD)
-        record->is_known = read_fences(file, &record->fences, &record->count);
+        record->is_known = read_record(file, record);
     (void)close(file);
     return life;
+}
+
+bool pawli_process_is(int64_t pid, int64_t started)
+{
+    int64_t now = start_time(pid);
+    return now == NOT_KNOWN || now == started;
+}
+
+bool pawli_presence_sees(const pawli_presence *p, const pawli_holder *holder)
+{
+    return holder->pid_space == p->self.pid_space && strcmp(holder->boot, p->self.boot) == 0;
+}
+
+bool pawli_presence_is_self(const pawli_presence *p, const pawli_holder *holder)
+{
+    return pawli_presence_sees(p, holder) && holder->pid == p->self.pid && holder->started == p->self.started;
 }
 
 pawli_life pawli_presence_probe(const pawli_presence *p, const pawli_holder *holder, pawli_record *record)
 {
     const pawli_holder *self = &p->self;
-    *record = (pawli_record){ false, NULL, 0 };
+    *record = (pawli_record){ .is_known = false };
     if (!is_plain_name(holder->side) || holder->boot[0] == '\0')
         return PAWLI_UNPROVEN;
     bool same_boot = strcmp(holder->boot, self->boot) == 0;
-    bool same_space = same_boot && holder->pid_space == self->pid_space;
-    if (same_space && holder->pid == self->pid && holder->started == self->started)
+    bool same_space = pawli_presence_sees(p, holder);
+    if (pawli_presence_is_self(p, holder))
         return PAWLI_ALIVE; /* a pool of this process: its file must not be opened here */
     char *path = concatenate(p->directory, "/", holder->side);
     if (path == NULL)

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "crash_note.h"
 #include "log.h"
 #include "store/store.h"
 
@@ -23,6 +24,7 @@ typedef struct pawli_presence {
     void *map;
     size_t map_bytes;
     _Atomic uint64_t *slots; /* in the mapped file: fences; 0: free */
+    pawli_crash_note *crash; /* in the mapped file */
     /* Slots of detached jobs: a stack of free ones, under the lock. */
     pthread_mutex_t lock;
     uint32_t *free_slots;
@@ -35,8 +37,17 @@ pawl_status pawli_presence_open(pawli_presence *presence, const char *store_path
 /* Removes the side file and lets go of the lock. Safe on a zeroed struct. */
 void pawli_presence_close(pawli_presence *presence);
 
+/* Makes an event in the side directory, for all who watch it; also of a pool that is not started. */
+void pawli_presence_touch(const pawli_presence *presence, const char *store_path);
+/* Does that process live, and did it start then? */
+bool pawli_process_is(int64_t pid, int64_t started);
+/* Is the holder's process one that this one can see, and another? */
+bool pawli_presence_sees(const pawli_presence *presence, const pawli_holder *holder);
+bool pawli_presence_is_self(const pawli_presence *presence, const pawli_holder *holder);
+
 /* An executor's own slot, and slots for detached jobs. Any thread; no system call. */
 void pawli_presence_set(pawli_presence *presence, size_t executor, uint64_t fence); /* 0: nothing */
+void pawli_presence_set_effect(pawli_presence *presence, uint64_t fence); /* likewise, the writer's */
 bool pawli_presence_hold(pawli_presence *presence, uint64_t fence, uint32_t *slot);
 void pawli_presence_let_go(pawli_presence *presence, uint32_t slot);
 
@@ -51,6 +62,9 @@ typedef struct pawli_record {
     bool is_known; /* its file was there and whole */
     uint64_t *fences; /* the caller's to free; NULL: none */
     size_t count;
+    size_t on_threads; /* so many of them, the first, ran on the pool's own threads */
+    int signal;        /* that ended the process; 0: not noted */
+    uint64_t culprit;  /* then: the job on whose thread it came; 0: on no thread of the pool */
 } pawli_record;
 
 pawli_life pawli_presence_probe(const pawli_presence *presence, const pawli_holder *holder,

@@ -234,52 +234,104 @@ static void add_rescue(pawli_writer *w, const pawli_holder *holder, pawli_record
     added->holder = *holder;
     added->rescue = (pawli_rescue){ .next = w->rescues, .holder = holder->id,
                                     .has_record = record->is_known, .started = record->fences,
-                                    .started_count = record->count };
+                                    .started_count = record->count, .on_threads = record->on_threads,
+                                    .signal = record->signal, .culprit = record->culprit };
     w->rescues = &added->rescue;
 }
 
-static void probe_page(pawl_pool *pool, const pawli_holder *holders, size_t count)
+/* What a survey finds out. */
+typedef struct census {
+    size_t seen;             /* other holders that have not left */
+    pawli_peer peers[PAWLI_PEERS_MAX];
+    size_t peer_count;       /* those of them whose processes can be watched … */
+    bool all;                /* … and that is all of them */
+    int64_t expires_boot_ms; /* the first lease of theirs */
+} census;
+
+/* A pool of this process dies with it, and so needs no watch. */
+static void count_living(const pawl_pool *pool, census *c, const pawli_holder *holder, pawli_life life)
+{
+    if (pawli_presence_is_self(&pool->presence, holder))
+        return;
+    if (life == PAWLI_ALIVE && c->peer_count < PAWLI_PEERS_MAX && pawli_presence_sees(&pool->presence, holder))
+        c->peers[c->peer_count++] = (pawli_peer){ holder->pid, holder->started };
+    else
+        c->all = false;
+}
+
+static void probe_page(pawl_pool *pool, census *c, const pawli_holder *holders, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         pawli_record record;
-        if (pawli_presence_probe(&pool->presence, &holders[i], &record) == PAWLI_DEAD)
+        pawli_life life = pawli_presence_probe(&pool->presence, &holders[i], &record);
+        if (life == PAWLI_DEAD)
             add_rescue(&pool->writer, &holders[i], &record);
+        else
+            count_living(pool, c, &holders[i], life);
     }
+    c->seen += count;
 }
 
-static bool survey_page(pawl_pool *pool, int64_t after_id, pawli_holder *holders, size_t *count)
+/* Asks for the next page; what it found goes into `c`. */
+static bool survey_page(pawl_pool *pool, census *c, int64_t after_id, pawli_holder *holders, size_t *count)
 {
-    bool expired = false;
     if (pool->store->ops->survey(pool->store, pawli_clock_boot_ms(&pool->clock), after_id, holders,
-                                 HOLDERS_PAGE, count, &expired) != PAWL_OK)
+                                 HOLDERS_PAGE, count, &c->expires_boot_ms) != PAWL_OK)
         return false;
-    pool->writer.sweep = expired;
+    probe_page(pool, c, holders, *count);
     return true;
+}
+
+/* The next survey: when a lease runs out, or somebody does something; at once on a death that is told; and
+ * each second where none is told. */
+static void plan_survey(pawl_pool *pool, const census *c, bool ok)
+{
+    pawli_writer *w = &pool->writer;
+    int64_t boot_ms = pawli_clock_boot_ms(&pool->clock), now_ns = pawli_clock_steady_ns(&pool->clock);
+    w->others = !ok || c->seen > 0; /* what could not be seen is looked at again */
+    w->sweep = ok && c->expires_boot_ms <= boot_ms;
+    w->surveyed_ns = now_ns;
+    w->next_survey_ns = pawli_add(now_ns, SURVEY_EVERY_NS);
+    if (!ok)
+        return;
+    pawli_peers_expect(pool, c->peers, c->peer_count, c->all);
+    if (!pawli_peers_are_covered(pool))
+        return;
+    int64_t expires_ns = c->expires_boot_ms == PAWLI_NEVER
+                             ? PAWLI_NEVER
+                             : pawli_add(now_ns, pawli_ms_to_ns(c->expires_boot_ms - boot_ms));
+    int64_t rarely_ns = pawli_add(now_ns, SURVEY_RARELY_NS);
+    if (expires_ns > w->next_survey_ns)
+        w->next_survey_ns = pawli_earlier(expires_ns, rarely_ns);
 }
 
 static void survey(pawl_pool *pool, bool first)
 {
     pawli_holder *holders = malloc(HOLDERS_PAGE * sizeof *holders);
-    size_t count = HOLDERS_PAGE, seen = 0;
+    census c = { .all = true, .expires_boot_ms = PAWLI_NEVER };
+    size_t count = HOLDERS_PAGE;
     int64_t after_id = 0;
     bool ok = holders != NULL;
-    while (ok && count == HOLDERS_PAGE && (ok = survey_page(pool, after_id, holders, &count))) {
-        probe_page(pool, holders, count);
-        seen += count;
+    while (ok && count == HOLDERS_PAGE && (ok = survey_page(pool, &c, after_id, holders, &count)))
         if (count > 0)
             after_id = holders[count - 1].id;
-    }
-    if (ok && first && seen == count) /* all of them are on this page */
+    if (ok && first && c.seen == count) /* all of them are on this page */
         pawli_presence_sweep(&pool->presence, holders, count);
-    pool->writer.others = !ok || seen > 0; /* what could not be seen is looked at again */
+    plan_survey(pool, &c, ok);
     free(holders);
 }
 
 /* What a predecessor left behind: its claims are found here and written by the first step. */
 void pawli_survey_first(pawl_pool *pool)
 {
-    pool->writer.next_survey_ns = pawli_add(pawli_clock_steady_ns(&pool->clock), SURVEY_EVERY_NS);
     survey(pool, true);
+}
+
+void pawli_survey_soon(pawl_pool *pool)
+{
+    pawli_writer *w = &pool->writer;
+    w->others = true; /* until the next survey says otherwise */
+    w->next_survey_ns = pawli_earlier(w->next_survey_ns, pawli_add(w->surveyed_ns, SURVEY_EVERY_NS));
 }
 
 void pawli_survey_drop(pawl_pool *pool)
@@ -306,11 +358,13 @@ void pawli_survey_done(pawl_pool *pool)
     w->sweep = false;
 }
 
-static bool survey_is_due(const pawl_pool *pool, int64_t now_ns)
+static bool survey_is_due(pawl_pool *pool, int64_t now_ns)
 {
-    const pawli_writer *w = &pool->writer;
-    return pawli_writer_does_own_work(pool) && w->rescues == NULL && !w->sweep
-           && now_ns >= (w->others ? w->next_survey_ns : pawli_add(w->next_survey_ns, SURVEY_RARELY_NS));
+    pawli_writer *w = &pool->writer;
+    if (!pawli_writer_does_own_work(pool) || w->rescues != NULL || w->sweep)
+        return false;
+    return atomic_exchange(&w->survey_wanted, false)
+           || now_ns >= (w->others ? w->next_survey_ns : pawli_add(w->next_survey_ns, SURVEY_RARELY_NS));
 }
 
 static void let_go_of_detached(pawl_pool *pool)
@@ -327,10 +381,8 @@ void pawli_supervise(pawl_pool *pool, int64_t now_ns)
 {
     pawli_writer *w = &pool->writer;
     let_go_of_detached(pool);
-    if (survey_is_due(pool, now_ns)) {
-        w->next_survey_ns = pawli_add(now_ns, SURVEY_EVERY_NS);
+    if (survey_is_due(pool, now_ns))
         survey(pool, false);
-    }
     if (now_ns < w->next_supervise_ns && !atomic_load(&pool->stopping))
         return;
     int64_t next = give_back_unstarted(pool, now_ns);

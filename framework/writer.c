@@ -259,6 +259,16 @@ static void put_off_own_work(pawl_pool *pool)
 
 /* -------------------------------------------------------------------------------- a step */
 
+/* What another pool might act upon: jobs that are ready and were not taken here, what an operator did. A pool
+ * that is not started does not know who else there is. */
+static bool concerns_others(const pawl_pool *pool, const pawli_batch *batch)
+{
+    if (pool->started && !pool->writer.others)
+        return false;
+    return batch->operations != NULL || batch->stored > batch->handed_off || batch->rescued > 0
+           || batch->promoted > 0;
+}
+
 static bool write_batch(pawl_pool *pool)
 {
     const pawli_store_ops *ops = pool->store->ops;
@@ -268,8 +278,10 @@ static bool write_batch(pawl_pool *pool)
         st = ops->begin(pool->store, BEGIN_SLICE_MS);
     if (st != PAWL_OK)
         return stumble(pool, st);
+    pawli_watch_begun(pool);
     pawli_batch_form(pool, &m);
     st = ops->write(pool->store, &m.batch);
+    pawli_watch_ended(pool);
     if (st != PAWL_OK) {
         pool->writer.blanks = m.batch.blanks;
         pawli_batch_answer(pool, &m.taken, st);
@@ -277,7 +289,10 @@ static bool write_batch(pawl_pool *pool)
     }
     if (m.batch.refused)
         put_off_own_work(pool);
+    bool for_others = concerns_others(pool, &m.batch);
     pawli_batch_settle(pool, &m);
+    if (for_others)
+        pawli_watch_tell_others(pool);
     recovered(pool, m.batch.refused);
     if (outlook(pool).foreign)
         atomic_store(&pool->writer.look_wanted, true);
@@ -312,8 +327,9 @@ static void look_around(pawl_pool *pool)
     }
     if (!changed)
         return;
+    (void)atomic_fetch_add(&pool->tide.found, 1);
     w->claims_dry = false;
-    w->others = true; /* until the next survey says otherwise */
+    pawli_survey_soon(pool);
     pawli_writer_look_for_cancels(pool);
 }
 
@@ -365,6 +381,7 @@ static void tidy_at_rest(pawl_pool *pool)
     if (w->next_tidy_ns != PAWLI_NEVER && now < w->next_tidy_ns)
         return;
     w->next_tidy_ns = pool->store->ops->tidy(pool->store, true) ? now + TIDY_AGAIN_NS : PAWLI_NEVER;
+    pawli_watch_ended(pool); /* it may have written */
 }
 
 /* A stop waits for claims, not for callers: under a flood of them it would wait for ever. Those who have

@@ -38,7 +38,9 @@ typedef struct pawli_writer {
     bool others;             /* other pools hold claims */
     bool sweep;              /* claims of others are past their lease */
     _Atomic bool detached_some; /* set by executors: a lost job may be among them */
-    _Atomic bool look_wanted; /* set by the loop: the log has changed */
+    _Atomic bool look_wanted;   /* set by the loop: the log has changed */
+    _Atomic bool survey_wanted; /* set by the loop: another pool has come or gone */
+    int64_t surveyed_ns;        /* when the last survey was */
     pawli_rescue *rescues;
     bool lost_some;          /* a job in hand is marked as lost */
     size_t renewals;         /* jobs in hand with renewal_queued */
@@ -78,6 +80,7 @@ void pawli_supervise(pawl_pool *pool, int64_t now_ns);
 int64_t pawli_supervise_next_ns(const pawl_pool *pool);
 void pawli_supervise_by(pawl_pool *pool, int64_t steady_ns); /* not later than that */
 void pawli_survey_first(pawl_pool *pool);
+void pawli_survey_soon(pawl_pool *pool); /* others do something */
 void pawli_survey_done(pawl_pool *pool);
 void pawli_survey_drop(pawl_pool *pool); /* what was found is not acted upon */
 /* A job leaves the list of those in hand; `lost`: it is kept until its handler is done with it. */

@@ -141,8 +141,11 @@ typedef struct pawli_rescue {
     struct pawli_rescue *next;
     int64_t holder;
     bool has_record;         /* `started` is known; else all its claims may have been running */
-    const uint64_t *started; /* fences of the jobs that its executors were running */
+    const uint64_t *started; /* fences of the jobs that were running … */
     size_t started_count;
+    size_t on_threads;       /* … so many of them, the first, on the pool's own threads */
+    int signal;              /* that ended the process; 0: not known, and neither is the culprit */
+    uint64_t culprit;        /* fence of the job on whose thread it came; 0: on no thread of the pool */
     bool complete;           /* the answer: no claim of it is left */
     pawl_status status;
 } pawli_rescue;
@@ -162,7 +165,7 @@ typedef struct pawli_batch {
     size_t prune_max;        /* rows of history that may be looked at */
     /* What was done. */
     pawli_claim *claimed;    /* taken from the blanks, in the order of the claims */
-    size_t claimed_count, handed_off, rescued;
+    size_t claimed_count, handed_off, rescued, stored, promoted;
     bool refused;            /* the pool's own work met an error: not again at once */
     size_t commands;
 } pawli_batch;
@@ -185,6 +188,7 @@ typedef struct pawli_store_host {
     pawli_names *names;
     pawli_service *(*serve)(void *arg, const char *queue, const char *kind); /* NULL: not served */
     int64_t (*backoff)(void *arg, const char *kind, uint32_t failure);
+    void (*applying)(void *arg, uint64_t fence); /* an on_success function of this claim runs; 0: no more */
     void *arg;
 } pawli_store_host;
 
@@ -216,10 +220,10 @@ typedef struct pawli_store_ops {
     /* This pool as a holder of claims: `holder->id` is set. */
     pawl_status (*join)(pawli_store *store, pawli_holder *holder, int64_t now_ms);
     pawl_status (*leave)(pawli_store *store, int64_t now_ms);
-    /* The other holders that have not left, a page in the order of their ids; and whether any claim of
-     * theirs is past its lease. */
+    /* The other holders that have not left, a page in the order of their ids; and when the first lease of a
+     * claim of theirs runs out, on the boot clock: 0 for one that has or is broken; PAWLI_NEVER. */
     pawl_status (*survey)(pawli_store *store, int64_t boot_ms, int64_t after_id, pawli_holder *holders,
-                          size_t capacity, size_t *count, bool *expired);
+                          size_t capacity, size_t *count, int64_t *expires_boot_ms);
     /* Jobs claimed here that somebody has cancelled. */
     pawl_status (*cancels)(pawli_store *store, int64_t *jobs, size_t capacity, size_t *count);
 

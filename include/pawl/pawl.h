@@ -184,6 +184,7 @@ typedef struct pawl_options {
     pawl_db_open_fn db_open;
     void *db_open_arg;
     uint64_t seed;                 /* for backoff jitter; 0: a different one each time */
+    bool note_crashes;             /* tell which job a crash belongs to; see pawl_note_crash() */
 } pawl_options;
 
 #define PAWL_OPTIONS_INIT PAWL_INIT(pawl_options)
@@ -257,6 +258,15 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_register(pawl_pool *pool, const char *
  *  were running is due at once, or, from its second such death on, after a step of its backoff.
  *  A stopped pool may be started again. Starting a running pool answers PAWL_OK. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_start(pawl_pool *pool);
+
+/** When a process dies, the jobs that its handlers were running are charged an attempt each. To charge the
+ *  one that crashed, and to name the signal in its last_error, the pool must know on which thread the signal
+ *  came. With the option note_crashes pawl_start() puts a handler before those that are there for SEGV, BUS,
+ *  FPE, ILL, TRAP, SYS and ABRT of the whole process; it writes a note of a few bytes and lets happen what
+ *  would have happened without it. pawl_stop() takes it away after the last such pool. An application that
+ *  installs a crash handler after pawl_start() calls this function from it instead: it is async-signal-safe.
+ *  Nothing can be noted of SIGKILL. Any thread; does nothing without a running pool with note_crashes. */
+PAWL_API void pawl_note_crash(int signal);
 
 /** Waits until all earlier calls are answered, no claim is held here (detached jobs included) and no
  *  job is due that this pool could claim. Delayed jobs and future retries do not count. 0 ms: looks once.

@@ -73,6 +73,7 @@ static void answer(pawli_sqlite *s, pawli_new_jobs *group)
         if (job->claim != NULL)
             job->claim->job = job->id;
         count_job(s, job);
+        s->batch->stored++;
     }
     group->status = PAWL_OK;
 }

@@ -159,9 +159,11 @@ static pawl_status call_effect(pawli_sqlite *s, pawl_job *job, const pawli_effec
 {
     int64_t began = pawli_steady_now_ns();
     pawli_role before = pawli_role_set(PAWLI_ROLE_APPLY);
+    s->host.applying(s->host.arg, pawl_job_fence(job));
     s->in_user_code = true;
     pawl_status st = effect->fn(s->db, job, effect->arg);
     s->in_user_code = false;
+    s->host.applying(s->host.arg, 0);
     (void)pawli_role_set(before);
     f->status = st;
     f->rc = sqlite3_errcode(s->db);

@@ -74,7 +74,8 @@ static void read_holder(sqlite3_stmt *row, pawli_holder *out)
 }
 
 pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, int64_t after_id,
-                                pawli_holder *holders, size_t capacity, size_t *count, bool *expired)
+                                pawli_holder *holders, size_t capacity, size_t *count,
+                                int64_t *expires_boot_ms)
 {
     pawli_sqlite *s = pawli_sqlite_of(store);
     int rc;
@@ -86,12 +87,12 @@ pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, int64_t aft
             read_holder(row, &holders[(*count)++]);
         rc = pawli_done(row, rc);
     }
-    int64_t ignored;
+    bool found;
     if (rc == SQLITE_OK)
-        rc = pawli_read_integer(s, PAWLI_SQL_CLAIMS_EXPIRED,
-                                PAWLI_VALUES(NUM(s->holder), NUM(boot_ms),
-                                             NUM(boot_ms + PAWLI_LEASE_MAX_MS), NUM(1)),
-                                &ignored, expired);
+        rc = pawli_read_integer(s, PAWLI_SQL_FIRST_EXPIRY,
+                                PAWLI_VALUES(NUM(s->holder), NUM(boot_ms + PAWLI_LEASE_MAX_MS),
+                                             NUM(PAWLI_NEVER)),
+                                expires_boot_ms, &found);
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "look at the other pools");
 }
 

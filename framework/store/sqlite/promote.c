@@ -42,5 +42,6 @@ int pawli_promote_apply(pawli_sqlite *s)
         if (rc == SQLITE_OK && lane != NULL)
             pawli_lane_move(s, lane, PAWLI_DB_LATER, PAWLI_DB_READY);
     }
+    s->batch->promoted += count;
     return rc == SQLITE_OK ? read_next_due(s) : rc;
 }

@@ -2,6 +2,7 @@
  * Threads: the writer's role, inside its transaction: what is taken is looked at again in it.
  * Keeps:   I9 a crash is charged to the jobs that were running; I11 rescue happens; I12 never early;
  *          I23 a slice at a time, and what cannot be rescued does not stop the rest. */
+#include <stdio.h>
 #include <string.h>
 
 #include "sqlite_store.h"
@@ -68,14 +69,43 @@ static int take_back(pawli_sqlite *s, const claim_row *claim, blame charge, cons
     return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
 }
 
+/* The job on whose thread the fatal signal came is to blame, and nobody else. A signal on a thread of the
+ * application leaves those in doubt that run on such threads, the detached ones. Without a note all that
+ * ran may have done it. */
 static blame blame_of(const pawli_rescue *rescue, uint64_t fence)
 {
+    size_t at = 0;
     if (!rescue->has_record)
         return BYSTANDER;
-    for (size_t i = 0; i < rescue->started_count; i++)
-        if (rescue->started[i] == fence)
-            return CHARGED;
-    return NOT_CHARGED;
+    while (at < rescue->started_count && rescue->started[at] != fence)
+        at++;
+    if (at == rescue->started_count)
+        return NOT_CHARGED;
+    if (rescue->signal == 0)
+        return CHARGED;
+    if (rescue->culprit != 0)
+        return rescue->culprit == fence ? CHARGED : BYSTANDER;
+    return at < rescue->on_threads ? BYSTANDER : CHARGED;
+}
+
+/* Becomes last_error. */
+static void explain(const pawli_rescue *rescue, uint64_t fence, char *out, size_t capacity)
+{
+    const char *name = rescue->signal != 0 ? sigabbrev_np(rescue->signal) : NULL;
+    if (name == NULL)
+        (void)snprintf(out, capacity, "its process died");
+    else
+        (void)snprintf(out, capacity, "its process died of SIG%s %s", name,
+                       rescue->culprit == fence ? "in this job's handler"
+                       : rescue->culprit != 0   ? "in another job's handler"
+                                                : "outside of the handlers");
+}
+
+static int take_back_from_dead(pawli_sqlite *s, const pawli_rescue *rescue, const claim_row *claim)
+{
+    char why[64];
+    explain(rescue, claim->fence, why, sizeof why);
+    return take_back(s, claim, blame_of(rescue, claim->fence), why);
 }
 
 int pawli_rescue_apply(pawli_sqlite *s, pawli_rescue *rescue)
@@ -89,7 +119,7 @@ int pawli_rescue_apply(pawli_sqlite *s, pawli_rescue *rescue)
         return rc;
     rc = read_claims(row, claims, &count);
     for (size_t i = 0; rc == SQLITE_OK && i < count; i++)
-        rc = take_back(s, &claims[i], blame_of(rescue, claims[i].fence), "its process died");
+        rc = take_back_from_dead(s, rescue, &claims[i]);
     if (rc == SQLITE_OK && count < PAWLI_SLICE)
         rc = pawli_run(s, PAWLI_SQL_HOLDER_LEFT, NUM(rescue->holder), NUM(s->batch->now_ms));
     else

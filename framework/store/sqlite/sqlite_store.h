@@ -166,7 +166,8 @@ int64_t pawli_prune_next_ms(const pawli_sqlite *s);
 pawl_status pawli_sqlite_join(pawli_store *store, pawli_holder *holder, int64_t now_ms);
 pawl_status pawli_sqlite_leave(pawli_store *store, int64_t now_ms);
 pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, int64_t after_id,
-                                pawli_holder *holders, size_t capacity, size_t *count, bool *expired);
+                                pawli_holder *holders, size_t capacity, size_t *count,
+                                int64_t *expires_boot_ms);
 pawl_status pawli_sqlite_cancels(pawli_store *store, int64_t *jobs, size_t capacity, size_t *count);
 
 /* read.c */

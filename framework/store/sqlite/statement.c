@@ -110,6 +110,10 @@ static const char *const texts[PAWLI_SQL_COUNT] = {
                                  " WHERE status = 3 AND holder <> ?1"
                                  " AND (lease_boot <= ?2 OR lease_boot > ?3) LIMIT ?4",
 
+    [PAWLI_SQL_FIRST_EXPIRY] = "SELECT ifnull(min(iif(lease_boot > ?2, 0, lease_boot)), ?3)"
+                               " FROM pawl_job INDEXED BY pawl_job_running"
+                               " WHERE status = 3 AND holder <> ?1",
+
     [PAWLI_SQL_PRUNE_WALK] = "SELECT id, lane, status, updated_at, created_at FROM pawl_job"
                              " WHERE id > ?1 ORDER BY id LIMIT ?2",
     [PAWLI_SQL_PRUNE] = "DELETE FROM pawl_job WHERE id = ?1 AND status IN (4, 5, 6)",

@@ -256,7 +256,7 @@ static void start_over(pawli_sqlite *s)
     pawli_claim_undo(s);
     reset_picked(s);
     roll_back(s);
-    s->batch->rescued = 0;
+    s->batch->rescued = s->batch->stored = s->batch->promoted = 0;
 }
 
 static int replay(pawli_sqlite *s)
@@ -292,7 +292,7 @@ static void reset_answers(pawli_batch *b)
         g->status = PAWL_OK;
     b->claimed = NULL;
     b->refused = false;
-    b->claimed_count = b->handed_off = b->rescued = 0;
+    b->claimed_count = b->handed_off = b->rescued = b->stored = b->promoted = 0;
 }
 
 /* ------------------------------------------------------------------------------ commit */

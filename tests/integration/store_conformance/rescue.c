@@ -11,10 +11,10 @@ static pawli_rescue rescue_of(const pool *dead, const uint64_t *started, size_t 
                            .started_count = count };
 }
 
-static size_t survey_of(pool *p, pawli_holder *holders, size_t capacity, bool *expired)
+static size_t survey_of(pool *p, pawli_holder *holders, size_t capacity, int64_t *expires)
 {
     size_t count = SIZE_MAX;
-    assert_ok(p->store->ops->survey(p->store, p->rig->boot_ms, 0, holders, capacity, &count, expired));
+    assert_ok(p->store->ops->survey(p->store, p->rig->boot_ms, 0, holders, capacity, &count, expires));
     assert_true(count <= capacity);
     return count;
 }
@@ -26,12 +26,12 @@ static void holders_see_each_other(void **state)
 {
     rig *r = *state;
     pawli_holder seen[4];
-    bool expired;
-    assert_int_equal(survey_of(&r->first, seen, 4, &expired), 0);
+    int64_t expires;
+    assert_int_equal(survey_of(&r->first, seen, 4, &expires), 0);
     pool_open(r, &r->second, "second");
     assert_int_not_equal(r->first.holder.id, r->second.holder.id);
-    assert_int_equal(survey_of(&r->first, seen, 4, &expired), 1);
-    assert_false(expired);
+    assert_int_equal(survey_of(&r->first, seen, 4, &expires), 1);
+    assert_true(expires > r->boot_ms);
     assert_int_equal(seen[0].id, r->second.holder.id);
     assert_string_equal(seen[0].name, "second");
     assert_string_equal(seen[0].side, "second.side");
@@ -39,10 +39,10 @@ static void holders_see_each_other(void **state)
     assert_int_equal(seen[0].pid, 100);
     assert_int_equal(seen[0].started, 200);
     assert_int_equal(seen[0].pid_space, 300);
-    assert_int_equal(survey_of(&r->second, seen, 4, &expired), 1);
+    assert_int_equal(survey_of(&r->second, seen, 4, &expires), 1);
     assert_int_equal(seen[0].id, r->first.holder.id);
     assert_ok(r->second.store->ops->leave(r->second.store, r->now_ms));
-    assert_int_equal(survey_of(&r->first, seen, 4, &expired), 0);
+    assert_int_equal(survey_of(&r->first, seen, 4, &expires), 0);
     assert_ok(r->second.store->ops->leave(r->second.store, r->now_ms)); /* once more is nothing */
 }
 
@@ -57,9 +57,9 @@ static void holders_come_in_pages(void **state)
     pawli_holder seen[3];
     int64_t after = 0;
     size_t count, total = 0;
-    bool expired;
+    int64_t expires;
     do {
-        assert_ok(p->store->ops->survey(p->store, r->boot_ms, after, seen, 3, &count, &expired));
+        assert_ok(p->store->ops->survey(p->store, r->boot_ms, after, seen, 3, &count, &expires));
         for (size_t i = 0; i < count; i++) {
             assert_true(seen[i].id > after);
             assert_int_not_equal(seen[i].id, p->holder.id);
@@ -91,9 +91,9 @@ static void opening_resets_nothing(void **state)
     pawli_claim *claim = pool_claim_one(&r->second);
     for (int i = 0; i < 3; i++) {
         pawli_holder seen[8];
-        bool expired;
+        int64_t expires;
         pool_reopen(&r->first);
-        (void)survey_of(&r->first, seen, 8, &expired);
+        (void)survey_of(&r->first, seen, 8, &expires);
         pool_write(&r->first, &(pawli_batch){ .sweep = true, .claim_max = 5, .prune_max = 100 });
         assert_ok(r->first.store->ops->leave(r->first.store, r->now_ms));
     }
@@ -111,7 +111,7 @@ static void a_dead_holders_claims_come_back(void **state)
     rig *r = *state;
     pool *alive = &r->first, *dead = &r->second;
     pawli_holder seen[4];
-    bool expired;
+    int64_t expires;
     size_t count;
     pool_open(r, dead, "second");
     pawli_new_job jobs[3] = { { .priority = 3 }, { .priority = 2 }, { .priority = 1, .kind = "b" } };
@@ -134,7 +134,7 @@ static void a_dead_holders_claims_come_back(void **state)
     assert_stored(alive, jobs[2].id, PAWL_STATE_RUNNING, 1);
     assert_string_equal(r->kind->attempts(rig_path(r), jobs[0].id), "retry, rescued");
     assert_string_equal(r->kind->attempts(rig_path(r), jobs[1].id), "rescued-");
-    assert_int_equal(survey_of(alive, seen, 4, &expired), 0);
+    assert_int_equal(survey_of(alive, seen, 4, &expires), 0);
     assert_int_equal(pool_end(dead, ran, succeeded()), PAWL_ERR_LEASE_LOST);
     assert_int_equal(pool_end(dead, waited, succeeded()), PAWL_ERR_LEASE_LOST);
     assert_ok(pool_end(alive, mine, succeeded()));
@@ -249,14 +249,14 @@ static void many_claims_come_back_in_steps(void **state)
     rig *r = *state;
     pool *alive = &r->first, *dead = &r->second;
     pawli_holder seen[4];
-    bool expired;
+    int64_t expires;
     size_t count, rescued = 0, steps = 0;
     memset(jobs, 0, sizeof jobs);
     pool_open(r, dead, "second");
     pool_enqueue(alive, jobs, MANY);
     (void)pool_claim(dead, MANY, &count);
     assert_int_equal(count, MANY);
-    while (survey_of(alive, seen, 4, &expired) > 0) {
+    while (survey_of(alive, seen, 4, &expires) > 0) {
         pawli_rescue rescue = rescue_of(dead, NULL, 0);
         pawli_batch batch = { .rescues = &rescue };
         pool_write(alive, &batch);
@@ -281,9 +281,9 @@ static size_t sweep(pool *p)
 static bool sees_expired(pool *p)
 {
     pawli_holder seen[4];
-    bool expired;
-    (void)survey_of(p, seen, 4, &expired);
-    return expired;
+    int64_t expires;
+    (void)survey_of(p, seen, 4, &expires);
+    return expires <= p->rig->boot_ms;
 }
 
 /* Goal: a claim is taken back when its lease has run out on the boot clock, not a moment before (I11,

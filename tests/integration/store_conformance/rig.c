@@ -22,6 +22,12 @@ static pawli_service *serve(void *arg, const char *queue, const char *kind)
     return NULL;
 }
 
+static void applying(void *arg, uint64_t fence)
+{
+    (void)arg;
+    (void)fence;
+}
+
 static int64_t backoff(void *arg, const char *kind, uint32_t failure)
 {
     (void)arg;
@@ -32,7 +38,7 @@ static int64_t backoff(void *arg, const char *kind, uint32_t failure)
 static void open_store(pool *p)
 {
     const pawli_store_host host = { .options = &p->options, .log = &p->log, .names = p->names,
-                                    .serve = serve, .backoff = backoff, .arg = p };
+                                    .serve = serve, .backoff = backoff, .applying = applying, .arg = p };
     assert_ok(p->rig->kind->open(&host, &p->store));
 }
 
