@@ -209,6 +209,28 @@ pawl_status pawli_presence_open(pawli_presence *p, const char *store_path, size_
     return st;
 }
 
+/* The name comes from a row that anybody could have written: a plain file name, nothing else. */
+static bool is_plain_name(const char *name)
+{
+    return name[0] != '\0' && name[0] != '.' && strspn(name, "0123456789-") == strlen(name);
+}
+
+/* If no other pool is there. What is left then are the words of store/sqlite/turn.c, which nobody needs. */
+static void remove_directory(const char *path)
+{
+    size_t pools = 0;
+    DIR *directory = opendir(path);
+    if (directory == NULL)
+        return;
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory))
+        pools += is_plain_name(entry->d_name);
+    if (pools == 0)
+        (void)unlinkat(dirfd(directory), "turn", 0);
+    (void)closedir(directory);
+    if (pools == 0)
+        (void)rmdir(path);
+}
+
 void pawli_presence_close(pawli_presence *p)
 {
     if (p->directory == NULL)
@@ -219,7 +241,7 @@ void pawli_presence_close(pawli_presence *p)
         (void)unlink(p->path); /* before the lock falls: nobody can find it unlocked */
     if (p->file >= 0)
         (void)close(p->file);
-    (void)rmdir(p->directory); /* if no other pool is there */
+    remove_directory(p->directory);
     (void)pthread_mutex_destroy(&p->lock);
     free(p->free_slots);
     free(p->path);
@@ -272,12 +294,6 @@ void pawli_presence_let_go(pawli_presence *p, uint32_t slot)
 }
 
 /* ------------------------------------------------------------------------------ the others */
-
-/* The name comes from a row that anybody could have written: a plain file name, nothing else. */
-static bool is_plain_name(const char *name)
-{
-    return name[0] != '\0' && name[0] != '.' && strspn(name, "0123456789-") == strlen(name);
-}
 
 static bool reads_whole(int file, void *out, size_t bytes, off_t offset)
 {

@@ -17,12 +17,13 @@
 #include "pool.h"
 
 /* How long to wait before each look of a series. */
-static const uint64_t series_ms[] = { 0, 1, 2, 5, 10, 20, 50, 100 };
+static const uint64_t series_ms[] = { 0, 1, 1, 1, 2, 2, 4, 8, 16, 32, 64 };
 #define SERIES_LENGTH (sizeof series_ms / sizeof series_ms[0])
-#define FOUND_STEP 4       /* something was found: it may have been an older commit, two or three looks more */
-#define OWN_MS 20          /* behind an own commit: somebody may have written in the same tick of the clock */
+#define FOUND_STEP 8 /* something was found: it may have been an older commit, two or three looks more */
+#define DEAF_MS 5
+#define REST_MS 10
 #define POLL_MS 1000
-#define POLL_ONLY_MS 50
+#define POLL_ONLY_MS 50 /* without file events */
 
 /* ------------------------------------------------------------------------- the writer's part */
 
@@ -81,6 +82,7 @@ static bool is_own_log(pawli_watch *w)
 }
 
 static void on_series(uv_timer_t *timer);
+static void on_log(uv_fs_event_t *event, const char *name, int events, int error);
 
 static void in(pawli_watch *w, uint64_t ms)
 {
@@ -90,27 +92,35 @@ static void in(pawli_watch *w, uint64_t ms)
 /* The first look of a series, at once. */
 static void begin_series(pawli_watch *w)
 {
+    w->phase = PAWLI_WATCH_LOOKS;
     w->step = 0;
     w->found = atomic_load(&w->pool->tide.found);
     look(w);
     in(w, series_ms[1]);
 }
 
-/* One look, when all has been quiet for a while. */
-static void look_later(pawli_watch *w)
+static void hear(pawli_watch *w)
 {
-    w->step = SERIES_LENGTH;
-    if (!uv_is_active((uv_handle_t *)&w->series))
-        in(w, OWN_MS);
+    if (!w->polls_only && !uv_is_active((uv_handle_t *)&w->log))
+        (void)uv_fs_event_start(&w->log, on_log, w->log_path, 0); /* should it fail: the poll is there */
 }
 
-/* Somebody has written to the log. A transaction of this pool has seen, when it began, all that was
- * committed before; while it is open nobody else can write. */
+/* This pool is writing, and each of its writes would be an event: no ear for a moment. The writer sees at
+ * each begin what others have committed. */
+static void be_deaf(pawli_watch *w)
+{
+    (void)uv_fs_event_stop(&w->log);
+    w->phase = PAWLI_WATCH_DEAF;
+    in(w, DEAF_MS);
+}
+
+/* The log has another face. A transaction of this pool has seen, when it began, all that was committed
+ * before; while it is open nobody else can write. */
 static void judge(pawli_watch *w)
 {
     w->turns = atomic_load(&w->pool->tide.turns);
     if (w->turns % 2 != 0 || is_own_log(w))
-        look_later(w);
+        be_deaf(w);
     else
         begin_series(w);
 }
@@ -129,11 +139,17 @@ static void go_on(pawli_watch *w)
 static void on_series(uv_timer_t *timer)
 {
     pawli_watch *w = timer->data;
-    uint64_t turns = atomic_load(&w->pool->tide.turns);
-    if (turns != w->turns)
-        judge(w); /* this pool has written since */
-    else
+    bool was_deaf = w->phase == PAWLI_WATCH_DEAF;
+    hear(w); /* before it is judged: what comes later is an event again */
+    if (atomic_load(&w->pool->tide.turns) != w->turns || (was_deaf && !is_own_log(w))) {
+        judge(w);
+    } else if (was_deaf) { /* this pool rests; somebody may have written in the same tick of the clock */
+        w->phase = PAWLI_WATCH_RESTS;
+        w->step = SERIES_LENGTH;
+        in(w, REST_MS);
+    } else {
         go_on(w);
+    }
 }
 
 static void on_log(uv_fs_event_t *event, const char *name, int events, int error)

@@ -25,12 +25,19 @@ void pawli_watch_ended(pawl_pool *pool);
 /* After a commit that others care about: every other pool looks at once. One system call. */
 void pawli_watch_tell_others(pawl_pool *pool);
 
+typedef enum pawli_watch_phase {
+    PAWLI_WATCH_LOOKS, /* a series is under way, or nothing is */
+    PAWLI_WATCH_DEAF,  /* to the events of the log, because this pool writes */
+    PAWLI_WATCH_RESTS  /* one look more */
+} pawli_watch_phase;
+
 /* The loop's part: handles that live in its thread. */
 typedef struct pawli_watch {
     pawl_pool *pool;
     uv_fs_event_t log, side;
     uv_timer_t series, poll;
     bool polls_only;       /* there are no file events to be had */
+    pawli_watch_phase phase;
     size_t step;           /* of the series */
     uint64_t turns, found; /* when it began */
     char log_path[PATH_MAX + 8];

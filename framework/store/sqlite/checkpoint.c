@@ -11,27 +11,35 @@
 
 /* Past this a foreign connection with SQLite's default would checkpoint by itself, without a guard. */
 #define FRAMES_WHEN_IDLE 800
-#define FRAMES_AT_WORK 4000
+#define FRAMES_AT_WORK 3000
+/* Whoever holds the lock has work to do, and there will be another moment. But once the log is over its bound
+ * the checkpoint takes its turn like any transaction. */
+#define OVER_WAIT_MS 50
 
-static int hold_guard(pawli_sqlite *s)
+static int hold_guard(pawli_sqlite *s, int64_t wait_ms)
 {
     if (s->guard == NULL && pawli_sqlite_connect(s, SQLITE_OPEN_READWRITE, &s->guard) != PAWL_OK)
         return SQLITE_CANTOPEN;
-    return sqlite3_exec(s->guard, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    s->busy_until_ns = wait_ms > 0 ? pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(wait_ms)) : 0;
+    pawli_turn_yield(&s->turn);
+    int rc = sqlite3_exec(s->guard, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        pawli_turn_taken(&s->turn);
+    return rc;
 }
 
 static void release_guard(pawli_sqlite *s)
 {
     if (!sqlite3_get_autocommit(s->guard))
         (void)sqlite3_exec(s->guard, "ROLLBACK", NULL, NULL, NULL);
+    pawli_turn_over(&s->turn);
 }
 
-int pawli_checkpoint_guarded(pawli_sqlite *s, bool *complete)
+int pawli_checkpoint_guarded(pawli_sqlite *s, int64_t wait_ms, bool *complete)
 {
     int frames = 0, moved = 0;
     *complete = false;
-    s->busy_until_ns = 0; /* whoever holds the lock has work to do; there will be another moment */
-    int rc = hold_guard(s);
+    int rc = hold_guard(s, wait_ms);
     if (rc != SQLITE_OK)
         return rc;
     rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &moved);
@@ -101,7 +109,8 @@ bool pawli_sqlite_tidy(pawli_store *store, bool idle)
         return true;
     bool complete;
     int64_t before = s->wal_frames;
-    int rc = pawli_checkpoint_guarded(s, &complete);
+    bool over = before * s->frame_bytes > (int64_t)s->host.options->wal_bytes_max;
+    int rc = pawli_checkpoint_guarded(s, over ? OVER_WAIT_MS : 0, &complete);
     /* A reader that lingers, or a holder of the lock: try again when the log has grown some more, or in
      * the next idle moment. */
     s->checkpoint_from = complete ? 0 : before + FRAMES_WHEN_IDLE / 4;
@@ -110,7 +119,7 @@ bool pawli_sqlite_tidy(pawli_store *store, bool idle)
         return true;
     }
     s->wal_frames = 0;
-    if (before * s->frame_bytes > (int64_t)s->host.options->wal_bytes_max)
+    if (over)
         (void)pawli_commit_a_byte(s);
     watch_size(s, true);
     return false;

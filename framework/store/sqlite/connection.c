@@ -11,10 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "../../retry.h"
 #include "sqlite_store.h"
 
 
@@ -172,8 +170,7 @@ static int on_busy(void *arg, int count)
     (void)count;
     if (pawli_steady_now_ns() >= s->busy_until_ns)
         return 0;
-    const struct timespec pause = { 0, 100000 + (long)(pawli_random_next(&s->random) % 1900000) };
-    (void)nanosleep(&pause, NULL);
+    pawli_turn_wait(&s->turn);
     return 1;
 }
 
@@ -513,4 +510,5 @@ void pawli_sqlite_disconnect(pawli_sqlite *s)
     (void)sqlite3_close_v2(s->guard);
     close_for_good(s->db); /* last: its close checkpoints under the exclusive lock (R6) */
     s->db = s->guard = s->reader = NULL;
+    pawli_turn_fini(&s->turn);
 }

@@ -12,6 +12,7 @@ static pawl_status finish(pawli_sqlite *s, int rc, const char *doing)
 {
     if (rc == SQLITE_OK)
         rc = pawli_sqlite_commit(s);
+    pawli_turn_over(&s->turn);
     if (rc == SQLITE_OK)
         return PAWL_OK;
     pawl_status st = pawli_sqlite_failed(s, s->db, rc, doing);
@@ -80,6 +81,7 @@ pawl_status pawli_sqlite_survey(pawli_store *store, int64_t boot_ms, int64_t aft
     pawli_sqlite *s = pawli_sqlite_of(store);
     int rc;
     *count = 0;
+    pawli_turn_join(&s->turn, s->holder != 0);
     sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_HOLDERS, &rc, NUM(s->holder), NUM(capacity),
                                     NUM(after_id));
     if (row != NULL) {

@@ -7,10 +7,12 @@
  * Keeps:   R5 nothing is acknowledged that stands behind frames which may not be on the disk. */
 #include "sqlite_store.h"
 
+#define RECOVER_WAIT_MS 20
+
 static int restart_log(pawli_sqlite *s)
 {
     bool complete;
-    int rc = pawli_checkpoint_guarded(s, &complete);
+    int rc = pawli_checkpoint_guarded(s, RECOVER_WAIT_MS, &complete);
     if (rc != SQLITE_OK)
         return rc;
     if (!complete)

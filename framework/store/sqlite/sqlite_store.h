@@ -23,6 +23,7 @@
 #include "../store.h"
 #include "lanes.h"
 #include "statement.h"
+#include "turn.h"
 
 /* Status codes as stored. Every one takes a byte: 0 and 1 would take none, and a row that grows by a
  * byte when it ends splits its full page. "Later" is a pending job that is not due yet. */
@@ -62,7 +63,7 @@ typedef struct pawli_sqlite {
     sqlite3 *guard; /* holds the write lock while db checkpoints (R6); opened when first needed */
     sqlite3_stmt *statements[PAWLI_SQL_COUNT];
     int64_t busy_until_ns;  /* the deadline of the busy handler (R2) */
-    uint64_t random;
+    pawli_turn turn;        /* at the write lock (R2) */
     bool in_user_code;      /* the authorizer refuses what an on_success function must not do */
     bool down;              /* a commit failed: recover() first (R5) */
     bool careful;           /* the batch is being replayed item by item */
@@ -154,7 +155,7 @@ int pawli_sqlite_refresh(pawli_sqlite *s);
 int pawli_sqlite_commit(pawli_sqlite *s); /* marks the store as down if the outcome is unknown */
 
 /* checkpoint.c, recover.c, prune.c */
-int pawli_checkpoint_guarded(pawli_sqlite *s, bool *complete);
+int pawli_checkpoint_guarded(pawli_sqlite *s, int64_t wait_ms, bool *complete);
 int pawli_commit_a_byte(pawli_sqlite *s);
 void pawli_note_log_size(pawli_sqlite *s);
 bool pawli_sqlite_tidy(pawli_store *store, bool idle);

@@ -115,6 +115,7 @@ static pawl_status open_file(pawli_sqlite *s)
     pawl_status st = pawli_sqlite_locate(s, s->host.options->store);
     if (st != PAWL_OK)
         return st;
+    pawli_turn_init(&s->turn, s->path, s->host.options->seed);
     return (s->host.options->flags & PAWL_OPEN_READ_ONLY) != 0 ? pawli_sqlite_open_reader(s)
                                                                : pawli_sqlite_open_writer(s);
 }
@@ -128,7 +129,6 @@ pawl_status pawli_sqlite_open(const pawli_store_host *host, pawli_store **out)
     s->host = *host;
     s->stale = true;
     s->next_due_ms = PAWLI_NEVER;
-    s->random = host->options->seed;
     (void)pthread_mutex_init(&s->reader_lock, NULL);
     pawl_status st = open_file(s);
     if (st != PAWL_OK) {

@@ -66,6 +66,7 @@ static void roll_back(pawli_sqlite *s)
 {
     if (!sqlite3_get_autocommit(s->db))
         (void)pawli_run_plain(s, PAWLI_SQL_ROLLBACK);
+    pawli_turn_over(&s->turn);
     pawli_lanes_forget(s);
     s->fence_moved = false;
     s->stale = true;
@@ -74,9 +75,11 @@ static void roll_back(pawli_sqlite *s)
 
 static int begin(pawli_sqlite *s)
 {
+    pawli_turn_yield(&s->turn);
     int rc = pawli_run_plain(s, PAWLI_SQL_BEGIN); /* R1 */
     if (rc != SQLITE_OK)
         return rc;
+    pawli_turn_taken(&s->turn);
     rc = pawli_sqlite_refresh(s);
     if (rc != SQLITE_OK)
         roll_back(s);
@@ -92,8 +95,9 @@ pawl_status pawli_sqlite_begin(pawli_store *store, int64_t wait_ms)
         return pawli_fail(PAWL_ERR_STORE, "%s: a commit failed; the store is being recovered", s->path);
     if (pawli_sqlite_same_file(s) != PAWL_OK)
         return PAWL_ERR_STORE; /* R8 */
-    s->busy_until_ns = pawli_add(pawli_steady_now_ns(),
-                                 pawli_ms_to_ns(wait_ms));
+    s->busy_until_ns = pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(wait_ms));
+    if (s->holder == 0)
+        pawli_turn_join(&s->turn, false); /* a holder looks at each survey */
     int rc = begin(s);
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "begin a transaction");
 }
@@ -328,6 +332,7 @@ static pawl_status commit(pawli_sqlite *s)
            && pawli_steady_now_ns() < s->busy_until_ns);
     if (rc == SQLITE_OK) {
         s->fence_moved = false;
+        pawli_turn_over(&s->turn);
         return PAWL_OK;
     }
     if ((rc & 0xFF) != SQLITE_BUSY)
