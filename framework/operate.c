@@ -1,4 +1,4 @@
-/* operate.c - pawl_cancel, pawl_requeue, pawl_pause and pawl_resume as requests to the writer.
+/* operate.c - pawl_cancel, pawl_requeue, pawl_pause, pawl_resume and pawl_sync as requests to the writer.
  * Threads: any caller; nothing here touches the store. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -118,4 +118,15 @@ pawl_status pawl_pause(pawl_pool *pool, const char *queue)
 pawl_status pawl_resume(pawl_pool *pool, const char *queue)
 {
     return switch_queue(pool, PAWLI_RESUME, queue);
+}
+
+pawl_status pawl_sync(pawl_pool *pool)
+{
+    pawl_status st = pawli_pool_enter(pool, PAWLI_WAITS | PAWLI_WRITES);
+    if (st != PAWL_OK)
+        return st;
+    pawli_operate_request *request = create(PAWLI_SYNC, 0);
+    if (request == NULL)
+        return pawli_fail(PAWL_ERR_NOMEM, "no memory");
+    return call(pool, request, NULL);
 }

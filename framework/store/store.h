@@ -112,7 +112,8 @@ typedef enum pawli_operation_type {
     PAWLI_CANCEL,
     PAWLI_REQUEUE,
     PAWLI_PAUSE,
-    PAWLI_RESUME
+    PAWLI_RESUME,
+    PAWLI_SYNC /* flush what everybody has committed */
 } pawli_operation_type;
 
 typedef struct pawli_operation {

@@ -317,17 +317,24 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_enqueue_async(pawl_pool *pool, const p
 /** Stores a job through the application's own connection: inside its transaction if it has one open,
  *  so that the job exists if and only if that transaction commits. `schema` names the attached
  *  database that holds pawl's tables; NULL is "main". Needs no pool: jobs without max_attempts get 5, and
- *  payloads may have up to 256 MiB. A running pool sees the job within half a second; one that the
- *  connection is attached to (pawl_attach) at once.
+ *  payloads may have up to 256 MiB. Running pools see the job within milliseconds of the commit, by
+ *  watching the file; one that the connection is attached to (pawl_attach) is told. It is as durable as the
+ *  connection's commits: with synchronous=NORMAL call pawl_sync() when it must survive a power cut.
  *  Threads: the one that uses `db`. Say PRAGMA wal_autocheckpoint=0 on `db` (see README, "Limits"). */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_enqueue_in(struct sqlite3 *db, const char *schema,
                                                      const pawl_job_spec *spec, int64_t *id_out);
 
 /** Prepares the application's connection for pawl_enqueue_in(): switches its automatic checkpoints
  *  off, replaces its WAL hook, and wakes the pool at its commits. Undo with pawl_detach_db() before
- *  the connection is closed; after pawl_close() the hook does nothing. */
+ *  the connection is closed; after pawl_close() the hook does nothing.
+ *  Threads: the one that uses `db`. Errors: INVALID, NOMEM, STORE, CLOSED. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_attach(pawl_pool *pool, struct sqlite3 *db);
 PAWL_API pawl_status pawl_detach_db(pawl_pool *pool, struct sqlite3 *db);
+
+/** Flushes to the disk whatever has been committed to the store so far, by any connection of any process;
+ *  also in a pool with PAWL_SYNCHRONOUS_NORMAL. PAWL_OK: it survives a power cut. Costs one or two commits,
+ *  shared with what else the pool writes. Errors: BUSY, FULL, STORE, UNKNOWN, STATE, CLOSED. */
+PAWL_API PAWL_MUST_CHECK pawl_status pawl_sync(pawl_pool *pool);
 
 /* ----------------------------------------------------------------------------- operate */
 

@@ -304,6 +304,8 @@ static void remove_side_directory(const temp *t)
     look_text(t->path, name, sizeof name, "SELECT side FROM pawl_holder WHERE left_at IS NULL");
     side_path(t, path, sizeof path, name);
     assert_int_equal(unlink(path), 0);
+    side_path(t, path, sizeof path, "turn");
+    assert_int_equal(unlink(path), 0);
     side_path(t, path, sizeof path, "");
     assert_int_equal(rmdir(path), 0);
 }

@@ -14,7 +14,8 @@
 #define FRAMES_AT_WORK 3000
 /* Whoever holds the lock has work to do, and there will be another moment. But once the log is over its bound
  * the checkpoint takes its turn like any transaction. */
-#define OVER_WAIT_MS 50
+#define OVER_WAIT_MS 250
+#define FAILURES_TOLD 3 /* a look of another pool can spoil one */
 
 static int hold_guard(pawli_sqlite *s, int64_t wait_ms)
 {
@@ -48,20 +49,24 @@ int pawli_checkpoint_guarded(pawli_sqlite *s, int64_t wait_ms, bool *complete)
     return rc;
 }
 
-/* A flushed commit that changes a byte (R12). After a full checkpoint it starts the log anew, and cuts the
- * file, which a passive checkpoint never does (I22). */
-int pawli_commit_a_byte(pawli_sqlite *s)
+int pawli_change_a_byte(pawli_sqlite *s)
 {
     int64_t restarts;
     bool found;
+    int rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(TEXT("restarts")), &restarts, &found);
+    if (rc != SQLITE_OK)
+        return rc;
+    return found ? pawli_run(s, PAWLI_SQL_META_WRITE, TEXT("restarts"), NUM(restarts + 1)) : SQLITE_CORRUPT;
+}
+
+/* A commit that changes a byte (R12). After a full checkpoint it starts the log anew, and cuts the file, which
+ * a passive checkpoint never does (I22). */
+int pawli_commit_a_byte(pawli_sqlite *s)
+{
     int rc = pawli_run_plain(s, PAWLI_SQL_BEGIN);
     if (rc != SQLITE_OK)
         return rc;
-    rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(TEXT("restarts")), &restarts, &found);
-    if (rc == SQLITE_OK && !found)
-        rc = SQLITE_CORRUPT;
-    if (rc == SQLITE_OK)
-        rc = pawli_run(s, PAWLI_SQL_META_WRITE, TEXT("restarts"), NUM(restarts + 1));
+    rc = pawli_change_a_byte(s);
     if (rc == SQLITE_OK)
         rc = pawli_sqlite_commit(s);
     if (!sqlite3_get_autocommit(s->db))
@@ -87,17 +92,18 @@ static int64_t frames_max(const pawli_sqlite *s, bool idle)
     return by_size < by_count ? by_size : by_count;
 }
 
-/* I22: a log over its bound is said once, until it is within it again. */
-static void watch_size(pawli_sqlite *s, bool guarded)
+/* I22: a log that stays over its bound is said once, until it is within it again. */
+static void watch_size(pawli_sqlite *s, bool guarded, bool complete)
 {
     int64_t bytes = s->wal_frames * s->frame_bytes;
     bool over = bytes > (int64_t)s->host.options->wal_bytes_max;
-    if (over && !s->wal_told)
+    s->checkpoints_failed = complete || !over ? 0 : s->checkpoints_failed + 1;
+    if (s->checkpoints_failed >= FAILURES_TOLD && !s->wal_told)
         pawli_log_line(s->host.log, PAWL_LOG_WARNING,
                        "%s: the write-ahead log has grown to %lld MiB, because another connection keeps a "
                        "%s transaction open: end it",
                        s->path, (long long)(bytes >> 20), guarded ? "read" : "write");
-    s->wal_told = over;
+    s->wal_told = over && (s->wal_told || s->checkpoints_failed >= FAILURES_TOLD);
 }
 
 bool pawli_sqlite_tidy(pawli_store *store, bool idle)
@@ -115,12 +121,12 @@ bool pawli_sqlite_tidy(pawli_store *store, bool idle)
      * the next idle moment. */
     s->checkpoint_from = complete ? 0 : before + FRAMES_WHEN_IDLE / 4;
     if (rc != SQLITE_OK || !complete) {
-        watch_size(s, rc == SQLITE_OK);
+        watch_size(s, rc == SQLITE_OK, false);
         return true;
     }
     s->wal_frames = 0;
     if (over)
         (void)pawli_commit_a_byte(s);
-    watch_size(s, true);
+    watch_size(s, true, true);
     return false;
 }

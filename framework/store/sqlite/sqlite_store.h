@@ -89,6 +89,7 @@ typedef struct pawli_sqlite {
     int64_t frame_bytes;     /* of the log: a page and its header */
     int64_t wal_frames;      /* after the last commit or checkpoint */
     bool wal_told;           /* the log said that it is over its bound */
+    int checkpoints_failed;  /* in a row, with the log over its bound */
     int64_t checkpoint_from; /* not before the log has so many */
 
     /* Readers. */
@@ -157,6 +158,7 @@ int pawli_sqlite_commit(pawli_sqlite *s); /* marks the store as down if the outc
 /* checkpoint.c, recover.c, prune.c */
 int pawli_checkpoint_guarded(pawli_sqlite *s, int64_t wait_ms, bool *complete);
 int pawli_commit_a_byte(pawli_sqlite *s);
+int pawli_change_a_byte(pawli_sqlite *s); /* inside a transaction, so that its commit is not empty */
 void pawli_note_log_size(pawli_sqlite *s);
 bool pawli_sqlite_tidy(pawli_store *store, bool idle);
 pawl_status pawli_sqlite_recover(pawli_store *store);

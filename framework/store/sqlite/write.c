@@ -10,6 +10,7 @@
 #include "sqlite_store.h"
 
 #define REPLAY_WAIT_MS 100 /* its callers are past withdrawing: they wait rather than hear BUSY */
+#define FLUSH_WAIT_MS 500
 #define REPLAYS_MAX 16 /* more failures of the whole transaction than that are not one item's fault */
 
 /* ------------------------------------------------------------------------------- begin */
@@ -323,23 +324,61 @@ int pawli_sqlite_commit(pawli_sqlite *s)
     return rc;
 }
 
+/* R8: it may have gone into files that nobody will open again. */
+static pawl_status commit_succeeded(pawli_sqlite *s)
+{
+    s->fence_moved = false;
+    pawli_turn_over(&s->turn);
+    if (pawli_sqlite_same_file(s) == PAWL_OK)
+        return PAWL_OK;
+    start_over(s);
+    return pawli_fail(PAWL_ERR_UNKNOWN, "%s; it is not known whether the last commit is in it",
+                      pawl_error_message());
+}
+
 static pawl_status commit(pawli_sqlite *s)
 {
     int rc;
     do
         rc = pawli_sqlite_commit(s);
-    while (rc == SQLITE_BUSY
-           && pawli_steady_now_ns() < s->busy_until_ns);
-    if (rc == SQLITE_OK) {
-        s->fence_moved = false;
-        pawli_turn_over(&s->turn);
-        return PAWL_OK;
-    }
+    while (rc == SQLITE_BUSY && pawli_steady_now_ns() < s->busy_until_ns);
+    if (rc == SQLITE_OK)
+        return commit_succeeded(s);
     if ((rc & 0xFF) != SQLITE_BUSY)
         return commit_failed(s, rc);
     pawl_status st = pawli_sqlite_failed(s, s->db, rc, "commit");
     start_over(s);
     return st;
+}
+
+/* What the others have committed is flushed by a flushed commit behind it. Without SYNCHRONOUS_FULL the batch
+ * was not one: one more follows. */
+static int flush_log(pawli_sqlite *s)
+{
+    if (s->host.options->flush_commits)
+        return SQLITE_OK;
+    int rc = sqlite3_exec(s->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
+    s->busy_until_ns = pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(FLUSH_WAIT_MS));
+    if (rc == SQLITE_OK)
+        rc = pawli_commit_a_byte(s);
+    (void)sqlite3_exec(s->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
+    return rc;
+}
+
+static void sync_if_wanted(pawli_sqlite *s, pawli_batch *b)
+{
+    pawl_status st = PAWL_OK;
+    bool flushed = false;
+    for (pawli_operation *o = b->operations; o != NULL; o = o->next) {
+        if (o->type != PAWLI_SYNC || o->status != PAWL_OK)
+            continue;
+        if (!flushed) {
+            int rc = flush_log(s);
+            st = rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "flush the log");
+        }
+        flushed = true;
+        o->status = st;
+    }
 }
 
 pawl_status pawli_sqlite_write(pawli_store *store, pawli_batch *batch)
@@ -359,6 +398,8 @@ pawl_status pawli_sqlite_write(pawli_store *store, pawli_batch *batch)
     pawl_status st = rc == SQLITE_OK ? commit(s) : pawli_sqlite_failed(s, s->db, rc, "write");
     if (rc != SQLITE_OK)
         start_over(s);
+    if (st == PAWL_OK)
+        sync_if_wanted(s, batch);
     reset_picked(s);
     s->batch = NULL;
     return st;
