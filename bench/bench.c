@@ -1,4 +1,5 @@
-/* bench.c - what the scenarios share: the clock, a fresh file, a pool with a handler that does nothing. */
+/* bench.c - what the scenarios share: the clock, a fresh file, a pool with a handler that does nothing, a
+ * producer that is held back. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -11,6 +12,22 @@ double bench_now(void)
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void bench_pause(int64_t ms)
+{
+    (void)nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void bench_sort(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, compare);
 }
 
 void bench_check(pawl_status status, const char *doing)
@@ -50,4 +67,30 @@ pawl_pool *bench_open(const bench *b)
 void bench_close(pawl_pool *pool)
 {
     bench_check(pawl_close(pool), "close");
+}
+
+/* ---------------------------------------------------------------------------- the gate */
+
+#define OPEN_MAX 16000 /* below the channel's bound */
+
+void bench_gate_answered(pawl_status status, int64_t id, void *arg)
+{
+    bench_gate *g = arg;
+    (void)id;
+    bench_check(status, "enqueue");
+    if (atomic_fetch_sub(&g->open, 1) - 1 != OPEN_MAX / 2)
+        return;
+    (void)pthread_mutex_lock(&g->lock);
+    (void)pthread_cond_signal(&g->answered);
+    (void)pthread_mutex_unlock(&g->lock);
+}
+
+void bench_gate_pass(bench_gate *g)
+{
+    if (atomic_fetch_add(&g->open, 1) < OPEN_MAX)
+        return;
+    (void)pthread_mutex_lock(&g->lock);
+    while (atomic_load(&g->open) > OPEN_MAX / 2)
+        (void)pthread_cond_wait(&g->answered, &g->lock);
+    (void)pthread_mutex_unlock(&g->lock);
 }

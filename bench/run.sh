@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds pawl-bench, installing what is missing, and measures: sh bench/run.sh [--quick] [--normal]
+# Builds pawl-bench, installing what is missing, and measures: sh bench/run.sh [--quick] [--normal] [--only NAME]
 set -eu
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/.setup/setup.sh"
