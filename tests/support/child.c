@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -21,19 +22,19 @@ static void give_up(const char *what)
     abort();
 }
 
-static void become(int in, int out, const char *const *arguments)
+static void become(const char *program, int in, int out, const char *const *arguments)
 {
-    char *argv[ARGUMENTS_MAX] = { (char *)(uintptr_t)PAWL_TEST_WORKER };
+    char *argv[ARGUMENTS_MAX] = { (char *)(uintptr_t)program };
     for (int i = 1; i < ARGUMENTS_MAX - 1 && arguments[i - 1] != NULL; i++)
         argv[i] = (char *)(uintptr_t)arguments[i - 1];
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that dies takes its workers along */
     if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
         _exit(127);
-    (void)execv(PAWL_TEST_WORKER, argv);
+    (void)execv(program, argv);
     _exit(127);
 }
 
-void child_start(child *c, const char *const *arguments)
+static void start(child *c, const char *program, const char *const *arguments)
 {
     int to[2], from[2];
     memset(c, 0, sizeof *c);
@@ -44,11 +45,21 @@ void child_start(child *c, const char *const *arguments)
     if (c->pid < 0)
         give_up("fork");
     if (c->pid == 0)
-        become(to[0], from[1], arguments);
+        become(program, to[0], from[1], arguments);
     (void)close(to[0]);
     (void)close(from[1]);
     c->to = to[1];
     c->from = from[0];
+}
+
+void child_start(child *c, const char *const *arguments)
+{
+    start(c, PAWL_TEST_WORKER, arguments);
+}
+
+void child_join(child *c, const char *const *arguments)
+{
+    start(c, PAWL_TEST_CROWD, arguments);
 }
 
 static bool read_more(child *c, int64_t until_ms)
@@ -102,6 +113,31 @@ void child_signal(const child *c, int signal)
 {
     if (c->pid > 0)
         (void)kill(c->pid, signal);
+}
+
+/* Nobody holds the write lock. */
+static bool is_free(const char *path)
+{
+    sqlite3 *db;
+    bool got = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK
+               && sqlite3_busy_timeout(db, 200) == SQLITE_OK
+               && sqlite3_exec(db, "PRAGMA wal_autocheckpoint = 0; BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL)
+                      == SQLITE_OK;
+    (void)sqlite3_close(db);
+    return got;
+}
+
+void child_freeze(child *c, const char *path)
+{
+    siginfo_t info;
+    for (;;) {
+        child_signal(c, SIGSTOP);
+        while (waitid(P_PID, (id_t)c->pid, &info, WSTOPPED) != 0 && errno == EINTR) {
+        }
+        if (is_free(path))
+            return;
+        child_signal(c, SIGCONT);
+    }
 }
 
 void child_kill_unreaped(child *c)

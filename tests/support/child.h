@@ -17,6 +17,8 @@ typedef struct child {
 
 /* Starts the program of worker.c with these arguments; NULL ends them. */
 void child_start(child *c, const char *const *arguments);
+/* The same with that of crowd.c. */
+void child_join(child *c, const char *const *arguments);
 /* The next line that it says, within the time: false if there is none. */
 bool child_line(child *c, char *line, size_t capacity, int64_t limit_ms);
 /* Reads on to a line that begins so. */
@@ -24,6 +26,8 @@ bool child_says(child *c, const char *beginning, char *line, size_t capacity, in
 void child_tell(child *c, const char *line);
 /* Sends the signal to it alone. */
 void child_signal(const child *c, int signal);
+/* Freezes it, outside of any transaction on the file: a frozen writer stops everybody. */
+void child_freeze(child *c, const char *path);
 /* kill -9, and waits for its end without reaping it, or with. */
 void child_kill(child *c);
 void child_kill_unreaped(child *c);

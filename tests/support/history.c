@@ -2,6 +2,7 @@
 #include "history.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,4 +42,60 @@ void history_run(int log, const pawl_job *job)
     append(log, line,
            snprintf(line, sizeof line, "run %" PRId64 " %" PRIu64 " %" PRIu32 " %.*s\n",
                     pawl_job_id(job), pawl_job_fence(job), pawl_job_attempt(job), (int)bytes, payload));
+}
+
+/* ------------------------------------------------------------- a log of many processes */
+
+void history_note(int log, const char *format, ...)
+{
+    char line[768] = "\n";
+    va_list args;
+    va_start(args, format);
+    int length = 1 + vsnprintf(line + 1, sizeof line - 8, format, args);
+    va_end(args);
+    length += snprintf(line + length, sizeof line - (size_t)length, HISTORY_MARK "\n");
+    append(log, line, length);
+}
+
+void history_ask(int log, const char *key)
+{
+    history_note(log, "ask %s", key);
+}
+
+void history_answer(int log, pawl_status status, int64_t id, const char *key)
+{
+    history_note(log, "answer %s %" PRId64 " %s", pawl_status_name(status), id, key);
+}
+
+void history_start(int log, const pawl_job *job)
+{
+    size_t bytes;
+    const char *payload = pawl_job_payload(job, &bytes);
+    size_t word = strcspn(payload, " ");
+    history_note(log, "start %d %" PRId64 " %" PRIu64 " %" PRIu32 " %.*s", (int)getpid(), pawl_job_id(job),
+                 pawl_job_fence(job), pawl_job_attempt(job), (int)(word < bytes ? word : bytes), payload);
+}
+
+void history_beat(int log, const pawl_job *job, pawl_status status)
+{
+    history_note(log, "beat %d %" PRId64 " %" PRIu64 " %s", (int)getpid(), pawl_job_id(job),
+                 pawl_job_fence(job), pawl_status_name(status));
+}
+
+static const char *name_of(int outcome)
+{
+    switch (outcome) {
+    case PAWL_SUCCEEDED: return "succeeded";
+    case PAWL_FAILED: return "failed";
+    case PAWL_CANCELLED: return "cancelled";
+    case PAWL_SNOOZED: return "snoozed";
+    case PAWL_RELEASED: return "released";
+    default: return "retry";
+    }
+}
+
+void history_end(int log, const pawl_job *job, int outcome)
+{
+    history_note(log, "end %d %" PRId64 " %" PRIu64 " %s", (int)getpid(), pawl_job_id(job),
+                 pawl_job_fence(job), name_of(outcome));
 }

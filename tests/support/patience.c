@@ -18,6 +18,11 @@ void nap_ms(int64_t ms)
     (void)nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000 }, NULL);
 }
 
+void nap_us(int64_t us)
+{
+    (void)nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = (us % 1000000) * 1000 }, NULL);
+}
+
 bool eventually(bool (*is_so)(void *arg), void *arg, int64_t limit_ms)
 {
     int64_t end = steady_ms() + limit_ms;

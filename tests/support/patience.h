@@ -7,6 +7,7 @@
 
 int64_t steady_ms(void);
 void nap_ms(int64_t ms);
+void nap_us(int64_t us);
 /* Asks again and again until the answer is yes, or the time is over; tells which. */
 bool eventually(bool (*is_so)(void *arg), void *arg, int64_t limit_ms);
 
