@@ -231,6 +231,17 @@ static void remove_directory(const char *path)
         (void)rmdir(path);
 }
 
+pawl_status pawli_presence_observe(pawli_presence *p, const char *store_path)
+{
+    memset(p, 0, sizeof *p);
+    p->file = -1;
+    pawl_status st = describe(&p->self);
+    if (st != PAWL_OK)
+        return st;
+    p->directory = concatenate(store_path, "-pawl", "");
+    return p->directory != NULL ? PAWL_OK : pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", store_path);
+}
+
 void pawli_presence_close(pawli_presence *p)
 {
     if (p->directory == NULL)

@@ -44,6 +44,9 @@ bool pawli_process_is(int64_t pid, int64_t started);
 /* Is the holder's process one that this one can see, and another? */
 bool pawli_presence_sees(const pawli_presence *presence, const pawli_holder *holder);
 bool pawli_presence_is_self(const pawli_presence *presence, const pawli_holder *holder);
+/* Who this process is and where the side directory would be, without a file of its own: for
+ * pawli_presence_probe(). The caller frees presence->directory; it is not to be closed. */
+pawl_status pawli_presence_observe(pawli_presence *presence, const char *store_path);
 
 /* An executor's own slot, and slots for detached jobs. Any thread; no system call. */
 void pawli_presence_set(pawli_presence *presence, size_t executor, uint64_t fence); /* 0: nothing */

@@ -16,7 +16,8 @@
 const cli_verb *const cli_verbs[] = {
     &cli_verb_init,    &cli_verb_enqueue, &cli_verb_list,    &cli_verb_show,
     &cli_verb_stats,   &cli_verb_cancel,  &cli_verb_requeue, &cli_verb_pause,
-    &cli_verb_resume,  &cli_verb_version, &cli_verb_help,    NULL,
+    &cli_verb_resume,  &cli_verb_explain, &cli_verb_doctor,  &cli_verb_version,
+    &cli_verb_help,    NULL,
 };
 
 const cli_verb *cli_verb_find(const char *name)

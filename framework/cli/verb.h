@@ -48,6 +48,8 @@ extern const cli_verb cli_verb_cancel;
 extern const cli_verb cli_verb_requeue;
 extern const cli_verb cli_verb_pause;
 extern const cli_verb cli_verb_resume;
+extern const cli_verb cli_verb_explain;
+extern const cli_verb cli_verb_doctor;
 extern const cli_verb cli_verb_version;
 extern const cli_verb cli_verb_help;
 

@@ -151,6 +151,27 @@ typedef struct pawli_rescue {
     pawl_status status;
 } pawli_rescue;
 
+/* What the store knows about why a job runs or does not; see explain.c. */
+#define PAWLI_REASONS_POOLS 64
+#define PAWLI_REASONS_BEFORE_MAX 100000
+
+typedef struct pawli_reasons {
+    pawl_state state;
+    bool later; /* pending, and not due when it was looked at last */
+    bool cancel_requested, is_claimed_once;
+    int64_t attempts, max_attempts;
+    int64_t available_at_ms, updated_at_ms, claimed_at_ms, lease_until_ms, lease_boot_ms;
+    char queue[PAWLI_NAME_BYTES_MAX + 1], kind[PAWLI_NAME_BYTES_MAX + 1]; /* "": the lane does not exist */
+    char error[512]; /* last_error, clipped; "": none */
+    int64_t paused_at_ms; /* 0: its queue is not paused */
+    int64_t before;       /* ready jobs that stand before it in its lane; at most one beyond the bound */
+    int64_t lane_running;
+    bool has_holder, holder_left; /* of the last claim */
+    pawli_holder holder;
+    pawli_holder pools[PAWLI_REASONS_POOLS]; /* that have not left, the newest */
+    size_t pool_count;
+} pawli_reasons;
+
 typedef struct pawli_batch {
     /* What to do, in this order. */
     int64_t now_ms, boot_ms;
@@ -234,6 +255,7 @@ typedef struct pawli_store_ops {
                         size_t capacity, size_t *count);
     pawl_status (*stats)(pawli_store *store, int64_t now_ms, int64_t boot_ms,
                          pawl_stats_info *out);
+    pawl_status (*explain)(pawli_store *store, int64_t id, pawli_reasons *out);
 } pawli_store_ops;
 
 #endif

@@ -452,6 +452,49 @@ typedef struct pawl_stats_info {
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_stats(pawl_pool *pool, pawl_stats_info *info);
 PAWL_API void pawl_stats_info_clear(pawl_stats_info *info);
 
+/** Why a job is not running, in one sentence: UTF-8, one line, clipped to `capacity` bytes with its NUL.
+ *  Of a job that runs or has ended it says that. Errors: NOT_FOUND, INVALID. */
+PAWL_API PAWL_MUST_CHECK pawl_status pawl_explain(pawl_pool *pool, int64_t id, char *text, size_t capacity);
+
+typedef enum pawl_severity {
+    PAWL_FINDING_OK = 0,
+    PAWL_FINDING_NOTE,    /* good to know; nothing is wrong */
+    PAWL_FINDING_WARNING, /* something is wrong, or soon will be */
+    PAWL_FINDING_ERROR    /* the file cannot be used, or what it says is not so */
+} pawl_severity;
+
+typedef struct pawl_finding {
+    size_t struct_size;
+    pawl_severity severity;
+    const char *check;  /* which one, a stable word: "integrity", "counters", "wal", ... */
+    const char *text;   /* what was found; UTF-8, one line */
+    const char *remedy; /* what to do; NULL: nothing */
+} pawl_finding;
+
+/** Called on the caller's thread; what it is given is valid until it returns. */
+typedef void (*pawl_finding_fn)(const pawl_finding *finding, void *arg);
+
+/** Examines a file and all around it without changing it: it is read, never written or checkpointed. Every
+ *  check reports, also one that found nothing (PAWL_FINDING_OK). Pools on it may run; a file that is
+ *  broken is a finding and not an error. Reads every row and page, which takes a while on a large file; it
+ *  gives way where that would make the log of a running pool grow.
+ *  Errors: INVALID (an argument), NOMEM. */
+PAWL_API PAWL_MUST_CHECK pawl_status pawl_diagnose(const char *store, pawl_finding_fn fn, void *arg);
+
+typedef struct pawl_diagnose_options {
+    size_t struct_size;
+    bool quick;         /* skip what reads every row or page */
+    /* Called many times a second with the check that is under way; false ends it early. Or NULL. */
+    bool (*progress)(const char *check, void *arg);
+    void *progress_arg;
+} pawl_diagnose_options;
+#define PAWL_DIAGNOSE_INIT PAWL_INIT(pawl_diagnose_options)
+
+/** The same with options; NULL: none. */
+PAWL_API PAWL_MUST_CHECK pawl_status pawl_diagnose_with(const char *store,
+                                                        const pawl_diagnose_options *options,
+                                                        pawl_finding_fn fn, void *arg);
+
 /* -------------------------------------------------------------------------- in a handler */
 
 PAWL_API int64_t pawl_job_id(const pawl_job *job);

@@ -49,6 +49,9 @@ pawl_status pawli_sqlite_status(int rc)
 
 const char *pawli_sqlite_remedy(int rc)
 {
+    if (rc == SQLITE_READONLY_ROLLBACK || rc == SQLITE_READONLY_RECOVERY)
+        return "; somebody was interrupted while writing it: open it once with a program that may write, and "
+               "what was left half done is undone";
     switch (rc & 0xFF) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return "; another connection holds the write lock: end its transaction, or "
@@ -75,7 +78,7 @@ pawl_status pawli_sqlite_failed(const pawli_sqlite *s, sqlite3 *db, int rc, cons
 
 /* ---------------------------------------------------------------------------- the path */
 
-static bool is_network(long type)
+bool pawli_sqlite_is_network(long type)
 {
     switch ((unsigned long)type & 0xFFFFFFFFUL) {
     case 0x6969UL:     /* NFS */
@@ -144,7 +147,7 @@ static pawl_status check_file_system(const char *path)
     char directory[PATH_MAX];
     directory_of(path, directory);
     struct statfs fs;
-    if (statfs(directory, &fs) == 0 && is_network(fs.f_type))
+    if (statfs(directory, &fs) == 0 && pawli_sqlite_is_network(fs.f_type))
         return pawli_fail(PAWL_ERR_INVALID, "%s: is on a network file system, where SQLite's locks do "
                                             "not hold; use a local disk", path);
     return PAWL_OK;
@@ -444,17 +447,27 @@ static pawl_status connect_immutable(pawli_sqlite *s)
     return connect_path(s, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, true, &s->reader);
 }
 
+/* A transaction that somebody has left half written: who may write would roll it back. */
+static bool has_journal(const pawli_sqlite *s)
+{
+    char journal[PATH_MAX + 16];
+    struct stat st;
+    (void)snprintf(journal, sizeof journal, "%s-journal", s->path);
+    return stat(journal, &st) == 0;
+}
+
 /* Beside a writer of ours a read-only connection does. Alone it would leave empty sidecars behind; one
  * that may write, but never does, removes them when it closes, and leaves a log that was there. */
-static pawl_status connect_reader(pawli_sqlite *s)
+pawl_status pawli_sqlite_connect_reader(pawli_sqlite *s)
 {
     bool alone = s->db == NULL, had_log = alone && !log_is_empty(s);
-    int flags = alone && access(s->path, W_OK) == 0 ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    int flags = alone && access(s->path, W_OK) == 0 && !has_journal(s) ? SQLITE_OPEN_READWRITE
+                                                                       : SQLITE_OPEN_READONLY;
     pawl_status st = connect_path(s, s->path, flags, true, &s->reader);
     if (st != PAWL_OK)
         return st;
     (void)sqlite3_db_config(s->reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)had_log, NULL);
-    if (!alone || had_log || flags == SQLITE_OPEN_READWRITE
+    if (!alone || had_log || flags == SQLITE_OPEN_READWRITE || has_journal(s)
         || sqlite3_exec(s->reader, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL) == SQLITE_OK)
         return PAWL_OK;
     (void)sqlite3_close_v2(s->reader);
@@ -481,7 +494,7 @@ pawl_status pawli_sqlite_open_reader(pawli_sqlite *s)
     if (stat(s->path, &ignored) != 0)
         return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: does not exist; create it with: pawl init %s", s->path,
                           s->path);
-    pawl_status st = connect_reader(s);
+    pawl_status st = pawli_sqlite_connect_reader(s);
     if (st == PAWL_OK)
         st = check_readable(s);
     if (st != PAWL_OK) {
@@ -503,12 +516,21 @@ static void close_for_good(sqlite3 *db)
     (void)sqlite3_close_v2(db);
 }
 
+/* The log may have come since the connection was opened: it is not this one's to move. */
+void pawli_sqlite_disconnect_reader(pawli_sqlite *s)
+{
+    if (s->reader != NULL && !log_is_empty(s))
+        (void)sqlite3_db_config(s->reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    (void)sqlite3_close_v2(s->reader);
+    s->reader = NULL;
+}
+
 void pawli_sqlite_disconnect(pawli_sqlite *s)
 {
     pawli_statements_finalize(s);
-    (void)sqlite3_close_v2(s->reader);
+    pawli_sqlite_disconnect_reader(s);
     (void)sqlite3_close_v2(s->guard);
     close_for_good(s->db); /* last: its close checkpoints under the exclusive lock (R6) */
-    s->db = s->guard = s->reader = NULL;
+    s->db = s->guard = NULL;
     pawli_turn_fini(&s->turn);
 }

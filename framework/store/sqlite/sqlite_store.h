@@ -102,6 +102,10 @@ pawl_status pawli_sqlite_locate(pawli_sqlite *s, const char *given);
 pawl_status pawli_sqlite_connect(pawli_sqlite *s, int flags, sqlite3 **out);
 pawl_status pawli_sqlite_open_writer(pawli_sqlite *s);
 pawl_status pawli_sqlite_open_reader(pawli_sqlite *s);
+/* The reader's connection alone: nothing is asked of the file but its opening. */
+pawl_status pawli_sqlite_connect_reader(pawli_sqlite *s);
+void pawli_sqlite_disconnect_reader(pawli_sqlite *s);
+bool pawli_sqlite_is_network(long file_system_type);
 pawl_status pawli_sqlite_same_file(pawli_sqlite *s);
 void pawli_sqlite_disconnect(pawli_sqlite *s);
 /* Maps a result code and says what happened to which file. */
@@ -179,6 +183,11 @@ pawl_status pawli_sqlite_list(pawli_store *store, const pawl_filter *filter, paw
                               size_t capacity, size_t *count);
 pawl_status pawli_sqlite_stats(pawli_store *store, int64_t now_ms, int64_t boot_ms,
                                pawl_stats_info *out);
+
+/* explain.c */
+pawl_status pawli_sqlite_explain(pawli_store *store, int64_t id, pawli_reasons *out);
+/* A row of the holders, its columns from `first` on: id, name, side, pid, started, boot, pid_space. */
+void pawli_sqlite_read_holder(sqlite3_stmt *row, int first, pawli_holder *out);
 
 static inline pawli_sqlite *pawli_sqlite_of(pawli_store *store)
 {

@@ -105,6 +105,7 @@ static const pawli_store_ops ops = {
     .get = pawli_sqlite_get,
     .list = pawli_sqlite_list,
     .stats = pawli_sqlite_stats,
+    .explain = pawli_sqlite_explain,
 };
 
 static pawl_status open_file(pawli_sqlite *s)

@@ -1,0 +1,270 @@
+/* explain.c - pawl_explain(): why a job is not running, in one sentence.
+ * Threads: any caller. What the store tells is of one moment; who lives is asked of the kernel after it.
+ * Keeps:   V1 names and errors are shown escaped. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "phrase.h"
+#include "pool.h"
+#include "process.h"
+#include "status.h"
+#include "text.h"
+
+typedef struct sentence {
+    char text[2048];
+    size_t used;
+    const char *path;
+    int64_t id, now_ms, boot_ms;
+    const pawli_presence *presence;
+} sentence;
+
+static void say(sentence *s, const char *format, ...) PAWL_PRINTF(2, 3);
+
+static void say(sentence *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(s->text + s->used, sizeof s->text - s->used, format, args);
+    va_end(args);
+    s->used += length > 0 ? (size_t)length : 0;
+    if (s->used >= sizeof s->text)
+        s->used = sizeof s->text - 1;
+}
+
+/* "in 3 m 20 s (2026-01-31 18:00:00 UTC)", or "since 2 h (…)". */
+static void say_when(sentence *s, int64_t ms)
+{
+    char moment[PAWLI_PHRASE_BYTES], distance[PAWLI_PHRASE_BYTES];
+    bool ahead = ms > s->now_ms;
+    (void)pawli_phrase_duration(ahead ? ms - s->now_ms : s->now_ms - ms, distance);
+    say(s, "%s %s (%s)", ahead ? "in" : "for", distance, pawli_phrase_moment(ms, moment));
+}
+
+static void say_ago(sentence *s, int64_t ms)
+{
+    char moment[PAWLI_PHRASE_BYTES], distance[PAWLI_PHRASE_BYTES];
+    say(s, "%s ago (%s)", pawli_phrase_duration(s->now_ms - ms, distance), pawli_phrase_moment(ms, moment));
+}
+
+static const char *shown(const char *text, char *out, size_t capacity)
+{
+    (void)pawli_text_escape(out, capacity, text, strlen(text));
+    return out;
+}
+
+static void say_error(sentence *s, const pawli_reasons *r)
+{
+    char error[600];
+    if (r->error[0] != '\0')
+        say(s, ": %s", shown(r->error, error, sizeof error));
+}
+
+/* ------------------------------------------------------------------------------- who lives */
+
+static pawli_life life_of(const sentence *s, const pawli_holder *holder)
+{
+    pawli_record record;
+    pawli_life life = pawli_presence_probe(s->presence, holder, &record);
+    free(record.fences);
+    return life;
+}
+
+static bool some_pool_lives(const sentence *s, const pawli_reasons *r)
+{
+    for (size_t i = 0; i < r->pool_count; i++)
+        if (life_of(s, &r->pools[i]) != PAWLI_DEAD)
+            return true;
+    return false;
+}
+
+static bool is_frozen(const sentence *s, const pawli_holder *holder)
+{
+    const pawli_holder *self = &s->presence->self;
+    return holder->pid_space == self->pid_space && strcmp(holder->boot, self->boot) == 0 && holder->pid != getpid()
+           && pawli_process_is_stopped(holder->pid);
+}
+
+/* ----------------------------------------------------------------------------------- pending */
+
+static void explain_place(sentence *s, const pawli_reasons *r)
+{
+    char kind[300];
+    (void)shown(r->kind, kind, sizeof kind);
+    say(s, " is due ");
+    say_when(s, r->available_at_ms);
+    if (r->before > PAWLI_REASONS_BEFORE_MAX)
+        say(s, "; more than %d jobs stand before it in its lane", PAWLI_REASONS_BEFORE_MAX);
+    else if (r->before > 0)
+        say(s, "; %" PRId64 " %s before it in its lane", r->before, r->before == 1 ? "job stands" : "jobs stand");
+    else
+        say(s, " and is the first of its lane");
+    if (r->lane_running == 0)
+        say(s, ", but no job of it runs: does a running pool have a handler for kind \"%s\", and a free executor?", kind);
+    else
+        say(s, "; it waits for a free executor");
+}
+
+static void explain_later(sentence *s, const pawli_reasons *r)
+{
+    if (r->available_at_ms <= s->now_ms)
+        say(s, " has been due ");
+    else if (r->attempts > 0)
+        say(s, " waits for its next attempt, due ");
+    else
+        say(s, " waits: it is due ");
+    say_when(s, r->available_at_ms);
+    if (r->attempts > 0) {
+        say(s, "; attempt %" PRId64 " of %" PRId64 " did not succeed", r->attempts, r->max_attempts);
+        say_error(s, r);
+    }
+}
+
+static void explain_paused(sentence *s, const pawli_reasons *r)
+{
+    char queue[300], moment[PAWLI_PHRASE_BYTES];
+    (void)shown(r->queue, queue, sizeof queue);
+    say(s, " waits: queue \"%s\" is paused since %s", queue, pawli_phrase_moment(r->paused_at_ms, moment));
+    if (r->available_at_ms > s->now_ms) {
+        say(s, ", and it is not due before ");
+        say(s, "%s", pawli_phrase_moment(r->available_at_ms, moment));
+    }
+    say(s, "; pawl resume %s '%s' lets it run", s->path, queue);
+}
+
+static void explain_pending(sentence *s, const pawli_reasons *r)
+{
+    bool alone = !some_pool_lives(s, r);
+    if (r->kind[0] == '\0') {
+        say(s, " cannot run: its lane does not exist, because somebody has written to pawl's tables by hand; the next pool "
+               "that looks at it fails it");
+        return;
+    }
+    if (r->paused_at_ms != 0) {
+        explain_paused(s, r);
+        return;
+    }
+    if (r->later && (r->available_at_ms > s->now_ms || r->attempts > 0 || !alone)) {
+        explain_later(s, r);
+        if (alone)
+            say(s, "; no pool is running on this file");
+        else if (r->available_at_ms <= s->now_ms)
+            say(s, "; the pools that run will make it ready in a moment");
+    } else if (alone) {
+        say(s, " waits: no pool is running on this file; it has been due ");
+        say_when(s, r->available_at_ms);
+    } else {
+        explain_place(s, r);
+    }
+}
+
+/* ----------------------------------------------------------------------------------- running */
+
+static void say_holder(sentence *s, const pawli_reasons *r)
+{
+    char name[300];
+    if (r->has_holder)
+        say(s, "%s (pid %" PRId64 ")", shown(r->holder.name, name, sizeof name), r->holder.pid);
+    else
+        say(s, "a pool that is not known any more");
+}
+
+static void explain_lease(sentence *s, const pawli_reasons *r)
+{
+    char moment[PAWLI_PHRASE_BYTES];
+    if (r->lease_boot_ms > s->boot_ms)
+        say(s, ", lease until %s", pawli_phrase_moment(r->lease_until_ms, moment));
+    else
+        say(s, "; its lease ran out at %s, and the next pool that looks takes it back",
+            pawli_phrase_moment(r->lease_until_ms, moment));
+    if (r->cancel_requested)
+        say(s, "; it was cancelled, and told to stop: its handler has not returned yet");
+}
+
+static void explain_dead(sentence *s, const pawli_reasons *r)
+{
+    say(s, " was claimed ");
+    say_ago(s, r->claimed_at_ms);
+    say(s, " by ");
+    say_holder(s, r);
+    say(s, ", whose process has died; %s", some_pool_lives(s, r) ? "a running pool takes it back in a moment"
+                                                                 : "the next pool that starts takes it back at once");
+}
+
+static void explain_running(sentence *s, const pawli_reasons *r)
+{
+    bool held = r->has_holder && !r->holder_left;
+    if (held && life_of(s, &r->holder) == PAWLI_DEAD) {
+        explain_dead(s, r);
+        return;
+    }
+    say(s, " runs ");
+    say_when(s, r->claimed_at_ms);
+    say(s, " in ");
+    say_holder(s, r);
+    if (held && is_frozen(s, &r->holder))
+        say(s, ", whose process is stopped by a signal: kill -CONT %" PRId64 " lets it go on", r->holder.pid);
+    explain_lease(s, r);
+}
+
+/* ------------------------------------------------------------------------------------- ended */
+
+static void explain_failed(sentence *s, const pawli_reasons *r)
+{
+    say(s, " failed ");
+    say_ago(s, r->updated_at_ms);
+    say(s, " %s %" PRId64 " of %" PRId64 " attempts", r->attempts < r->max_attempts ? "for good, after" : "after",
+        r->attempts, r->max_attempts);
+    say_error(s, r);
+    say(s, "; pawl requeue %s %" PRId64 " starts it again", s->path, s->id);
+}
+
+static void explain_state(sentence *s, const pawli_reasons *r)
+{
+    switch (r->state) {
+    case PAWL_STATE_PENDING: explain_pending(s, r); break;
+    case PAWL_STATE_RUNNING: explain_running(s, r); break;
+    case PAWL_STATE_FAILED: explain_failed(s, r); break;
+    case PAWL_STATE_SUCCEEDED:
+        say(s, " succeeded ");
+        say_ago(s, r->updated_at_ms);
+        say(s, " in attempt %" PRId64, r->attempts);
+        break;
+    case PAWL_STATE_CANCELLED:
+        say(s, " was cancelled ");
+        say_ago(s, r->updated_at_ms);
+        say(s, "; pawl requeue %s %" PRId64 " starts it after all", s->path, s->id);
+        break;
+    case PAWL_STATE_BLOCKED: say(s, " waits for other jobs to end"); break;
+    }
+}
+
+pawl_status pawl_explain(pawl_pool *pool, int64_t id, char *text, size_t capacity)
+{
+    pawl_status st = pawli_pool_enter(pool, 0);
+    if (st == PAWL_OK && (text == NULL || capacity == 0))
+        st = pawli_fail(PAWL_ERR_INVALID, "pawl_explain: text and capacity are required");
+    if (st != PAWL_OK)
+        return st;
+    pawli_presence presence;
+    pawli_reasons *reasons = malloc(sizeof *reasons);
+    if (reasons == NULL)
+        return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory to explain job %" PRId64, pool->path, id);
+    st = pool->store->ops->explain(pool->store, id, reasons);
+    if (st == PAWL_OK)
+        st = pawli_presence_observe(&presence, pool->path);
+    if (st == PAWL_OK) {
+        sentence s = { .path = pool->path, .id = id, .presence = &presence };
+        s.now_ms = pawli_clock_wall_ms(&pool->clock);
+        s.boot_ms = pawli_clock_boot_ms(&pool->clock);
+        say(&s, "job %" PRId64, id);
+        explain_state(&s, reasons);
+        (void)pawli_text_clean(text, capacity, s.text, strlen(s.text));
+        free(presence.directory);
+    }
+    free(reasons);
+    return st;
+}

@@ -1,0 +1,116 @@
+/* process.c - what the kernel tells about another process, from /proc.
+ * Threads: any. What is read may be gone the next moment: every answer is for a person. */
+#include "process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool pawli_process_is_stopped(int64_t pid)
+{
+    char path[64], text[512];
+    (void)snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    size_t bytes = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[bytes] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end != NULL && name_end[1] == ' ' && (name_end[2] == 'T' || name_end[2] == 't');
+}
+
+/* ------------------------------------------------------------------------------- mapped files */
+
+enum { MAPPED_MAX = 16 };
+
+static bool names(const char *line, const char *name)
+{
+    const char *base = strrchr(line, '/');
+    return base != NULL && strncmp(base + 1, name, strlen(name)) == 0;
+}
+
+/* A line of maps: ADDRESSES PERMISSIONS OFFSET DEVICE INODE PATH */
+static bool inode_of(const char *line, uint64_t *inode)
+{
+    return sscanf(line, "%*s %*s %*s %*s %" SCNu64, inode) == 1 && *inode != 0;
+}
+
+int pawli_process_count_mapped(int64_t pid, const char *name)
+{
+    char path[64], line[PATH_MAX + 128];
+    uint64_t seen[MAPPED_MAX], inode;
+    int count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%" PRId64 "/maps", pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return -1;
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (!names(line, name) || !inode_of(line, &inode))
+            continue;
+        int i = 0;
+        while (i < count && seen[i] != inode)
+            i++;
+        if (i == count && count < MAPPED_MAX)
+            seen[count++] = inode;
+    }
+    (void)fclose(file);
+    return count;
+}
+
+/* --------------------------------------------------------------------------------- open files */
+
+static bool has_open(const char *pid, const struct stat *wanted)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
+    DIR *directory = opendir(path);
+    bool found = false;
+    if (directory == NULL)
+        return false;
+    for (struct dirent *entry = readdir(directory); entry != NULL && !found; entry = readdir(directory)) {
+        struct stat st;
+        found = fstatat(dirfd(directory), entry->d_name, &st, 0) == 0 && st.st_ino == wanted->st_ino
+                && st.st_dev == wanted->st_dev;
+    }
+    (void)closedir(directory);
+    return found;
+}
+
+static void append_process(const char *pid, char *out, size_t capacity)
+{
+    char path[64], name[64] = "?";
+    (void)snprintf(path, sizeof path, "/proc/%.20s/comm", pid);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        if (fgets(name, sizeof name, file) != NULL)
+            name[strcspn(name, "\n")] = '\0';
+        (void)fclose(file);
+    }
+    size_t used = strlen(out);
+    (void)snprintf(out + used, capacity - used, "%s%s (pid %.20s)", used > 0 ? ", " : "", name, pid);
+}
+
+size_t pawli_process_who_has_open(const struct stat *file, char *out, size_t capacity)
+{
+    DIR *directory = opendir("/proc");
+    size_t count = 0;
+    out[0] = '\0';
+    if (directory == NULL)
+        return 0;
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        if (!isdigit((unsigned char)entry->d_name[0]) || strtol(entry->d_name, NULL, 10) == getpid()
+            || !has_open(entry->d_name, file))
+            continue;
+        if (count++ < 5)
+            append_process(entry->d_name, out, capacity);
+    }
+    (void)closedir(directory);
+    return count;
+}

@@ -1,0 +1,20 @@
+/* process.h - what the kernel tells about another process. Any thread; nothing is opened but /proc. */
+#ifndef PAWLI_PROCESS_H
+#define PAWLI_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+/* Is it stopped, by a signal or by a debugger? False also if that cannot be told. */
+bool pawli_process_is_stopped(int64_t pid);
+
+/* How many different files whose name begins so it has mapped; -1: it cannot be told. */
+int pawli_process_count_mapped(int64_t pid, const char *name);
+
+/* "NAME (pid 12), NAME (pid 34)": the processes, at most five, that have this file open, as far as they
+ * can be looked at; without this one. Returns how many there are. */
+size_t pawli_process_who_has_open(const struct stat *file, char *out, size_t capacity);
+
+#endif

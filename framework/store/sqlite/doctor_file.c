@@ -1,0 +1,166 @@
+/* doctor_file.c - what the file system says: kind, links, modes, free space, the size of the log.
+ * Threads: the caller of pawl_diagnose(). Keeps: R8 everything is asked by path; nothing is opened. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "../../phrase.h"
+#include "../../process.h"
+#include "doctor.h"
+
+/* ------------------------------------------------------------------------------- the file */
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)   ? "a directory"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
+}
+
+static void look_at_links(pawli_doctor *d)
+{
+    struct stat link;
+    if (d->file.st_nlink > 1)
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s has %lu hard links, and two names of one SQLite file lose data\n"
+                                                 "remove the others: find DIR -samefile %s", d->s->path,
+                          (unsigned long)d->file.st_nlink, d->s->path);
+    if (lstat(d->given, &link) == 0 && S_ISLNK(link.st_mode))
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "%s is a symbolic link to %s; its log and side files lie there",
+                          d->given, d->s->path);
+}
+
+void pawli_doctor_check_file(pawli_doctor *d)
+{
+    if (realpath(d->given, d->s->path) == NULL) {
+        if (errno == ENOENT)
+            pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s does not exist\ncreate it: pawl init %s", d->given, d->given);
+        else
+            pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s cannot be found: %s\ncheck the path, and the permissions of "
+                                                     "its directories", d->given, strerror(errno));
+        return;
+    }
+    if (stat(d->s->path, &d->file) != 0 || !S_ISREG(d->file.st_mode)) {
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s is %s and not a file\nname the database file", d->given,
+                          kind_of(d->file.st_mode));
+        return;
+    }
+    d->is_there = true;
+    look_at_links(d);
+    char size[PAWLI_PHRASE_BYTES];
+    if (d->told == 0)
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "%s, %s", d->s->path,
+                          pawli_phrase_bytes((uint64_t)d->file.st_size, size));
+}
+
+/* ---------------------------------------------------------------------------------- modes */
+
+static bool stat_beside(const pawli_doctor *d, const char *suffix, struct stat *out)
+{
+    char path[PATH_MAX + 16];
+    (void)snprintf(path, sizeof path, "%s%s", d->s->path, suffix);
+    return stat(path, out) == 0;
+}
+
+/* A log of another owner's, left by a command that ran as root, locks the application out. */
+static void look_at_owners(pawli_doctor *d)
+{
+    static const char *const suffixes[] = { "-wal", "-shm", "-pawl" };
+    struct stat st;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (stat_beside(d, suffixes[i], &st) && st.st_uid != d->file.st_uid)
+            pawli_doctor_tell(d, PAWL_FINDING_WARNING, "%s%s belongs to user %lu, the file itself to user %lu, who may "
+                                                       "not be able to write it\nchown --reference=%s %s%s",
+                              d->s->path, suffixes[i], (unsigned long)st.st_uid, (unsigned long)d->file.st_uid,
+                              d->s->path, d->s->path, suffixes[i]);
+}
+
+void pawli_doctor_check_mode(pawli_doctor *d)
+{
+    unsigned mode = (unsigned)d->file.st_mode & 0777;
+    if ((mode & 0007) != 0)
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "everybody on this machine may %s it (mode %04o); payloads and "
+                                                   "errors stand in it\nchmod o= %s",
+                          (mode & 0002) != 0 ? "write" : (mode & 0004) != 0 ? "read" : "execute", mode, d->s->path);
+    if ((mode & 0070) != 0)
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "its group may %s it (mode %04o)\nif that is not meant: chmod g= %s",
+                          (mode & 0020) != 0 ? "write" : (mode & 0040) != 0 ? "read" : "execute", mode, d->s->path);
+    if (access(d->s->path, R_OK) != 0)
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "it cannot be read here: %s\nrun this as the owner of the file (user "
+                                                 "%lu), or give read permission", strerror(errno),
+                          (unsigned long)d->file.st_uid);
+    look_at_owners(d);
+}
+
+/* ------------------------------------------------------------------------------ the disk */
+
+void pawli_doctor_check_file_system(pawli_doctor *d)
+{
+    struct statfs fs;
+    if (statfs(d->s->path, &fs) == 0 && pawli_sqlite_is_network(fs.f_type))
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "it lies on a network file system (type 0x%lx), where SQLite's locks "
+                                                 "do not hold\nmove it to a local disk while nobody has it open",
+                          (unsigned long)fs.f_type);
+}
+
+#define FREE_BYTES_MIN (UINT64_C(100) << 20)
+
+void pawli_doctor_check_disk(pawli_doctor *d)
+{
+    struct statvfs fs;
+    char free_text[PAWLI_PHRASE_BYTES], log_text[PAWLI_PHRASE_BYTES];
+    if (statvfs(d->s->path, &fs) != 0) {
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "the free space cannot be told: %s", strerror(errno));
+        return;
+    }
+    int64_t wal = pawli_doctor_size(d, "-wal");
+    uint64_t log = wal > 0 ? (uint64_t)wal : 0, room = (uint64_t)fs.f_bavail * fs.f_frsize;
+    (void)pawli_phrase_bytes(room, free_text);
+    (void)pawli_phrase_bytes(log, log_text);
+    if (room < FREE_BYTES_MIN || room < 2 * log)
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "%s are free on its disk, and the log has %s\nmake room: on a full "
+                                                   "disk nothing is accepted, and outcomes wait in memory", free_text,
+                          log_text);
+    else
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "%s are free", free_text);
+}
+
+/* -------------------------------------------------------------------------------- the log */
+
+#define LOG_BYTES_MAX (INT64_C(32) << 20) /* twice what a pool keeps it within by default */
+
+/* Without a pool nobody shrinks it; the first one to open will. */
+static void tell_large(pawli_doctor *d, const char *size)
+{
+    char who[512];
+    if (d->living == 0) {
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "the log has %s, and no pool runs that would shorten it\nthe next pool "
+                                                "does, once it has work", size);
+        return;
+    }
+    size_t count = pawli_process_who_has_open(&d->file, who, sizeof who);
+    pawli_doctor_tell(d, PAWL_FINDING_WARNING, "the log has %s; pools keep it within 16 MiB unless told otherwise, so a "
+                                               "connection holds it with an open transaction\nend that transaction; "
+                                               "other processes that have the file open: %zu%s%s", size, count,
+                      count > 0 ? ", " : "", who);
+}
+
+void pawli_doctor_check_wal(pawli_doctor *d)
+{
+    char size[PAWLI_PHRASE_BYTES];
+    int64_t wal = pawli_doctor_size(d, "-wal");
+    if (wal <= 0) {
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "the log is empty");
+        return;
+    }
+    (void)pawli_phrase_bytes((uint64_t)wal, size);
+    if (wal > LOG_BYTES_MAX)
+        tell_large(d, size);
+    else
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "the log has %s", size);
+}

@@ -1,0 +1,123 @@
+/* doctor_library.c - the SQLite that is linked: its version, the WAL-reset race, a second copy.
+ * Threads: the caller of pawl_diagnose(). Keeps: R6 what the library does is tried, not believed. */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../process.h"
+#include "doctor.h"
+#include "race_probe.h"
+
+void pawli_doctor_check_version(pawli_doctor *d)
+{
+    int version = sqlite3_libversion_number();
+    if (version < 3037000)
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "SQLite %s is loaded; pawl needs 3.37 or newer\ninstall a newer "
+                                                 "one, or look which one the program is linked with (ldd)",
+                          sqlite3_libversion());
+    else if (version < SQLITE_VERSION_NUMBER)
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "SQLite %s is loaded, but pawl was built with the header of %s",
+                          sqlite3_libversion(), SQLITE_VERSION);
+    else
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "SQLite %s", sqlite3_libversion());
+}
+
+/* ---------------------------------------------------------------------------------- the race */
+
+#define SAY_THE_LINE "upgrade SQLite, and until then let every other connection that writes to the file begin "  \
+                     "with: PRAGMA wal_autocheckpoint=0;"
+
+static void tell_untried(pawli_doctor *d, const char *why)
+{
+    if (d->has_race)
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "SQLite %s has the WAL-reset race by its version (%s)\n" SAY_THE_LINE,
+                          sqlite3_libversion(), why);
+    else
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "SQLite %s does not have the WAL-reset race by its version (%s)",
+                          sqlite3_libversion(), why);
+}
+
+static void judge_trial(pawli_doctor *d, const pawli_race_trial *bare, const pawli_race_trial *guarded)
+{
+    if (guarded->lost > 0)
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "SQLite %s lost %" PRId64 " rows in a trial, even under pawl's "
+                                                 "guard\ninstall SQLite 3.51.3 or newer before anything else",
+                          sqlite3_libversion(), guarded->lost);
+    else if (bare->lost > 0)
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "SQLite %s has the WAL-reset race: in a trial a bare checkpoint lost "
+                                                "%" PRId64 " acknowledged rows, and pawl's guarded one none\n"
+                                                SAY_THE_LINE, sqlite3_libversion(), bare->lost);
+    else if (d->has_race)
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "SQLite %s has the WAL-reset race by its version, but lost nothing in "
+                                                "a trial: it may have been repaired by its packager",
+                          sqlite3_libversion());
+    else
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "no WAL-reset race: SQLite %s lost nothing in a trial",
+                          sqlite3_libversion());
+}
+
+void pawli_doctor_check_race(pawli_doctor *d)
+{
+    pawli_race_trial bare, guarded;
+    if (pawli_race_probe(&bare, &guarded) != PAWL_OK) {
+        tell_untried(d, pawl_error_message());
+        return;
+    }
+    if (bare.lost > 0)
+        d->has_race = true;
+    if (bare.interleaved && guarded.interleaved)
+        judge_trial(d, &bare, &guarded);
+    else
+        tell_untried(d, "a trial could not put a commit into a checkpoint");
+}
+
+/* --------------------------------------------------------------------------- a second copy */
+
+#define ONE_COPY "link the program with the SQLite that libpawl is linked with (pkg-config --libs pawl sqlite3): two " \
+                 "copies drop each other's file locks"
+
+/* The program's own copy stands before libpawl's in the order of symbols. A copy whose symbols are hidden cannot
+ * be seen. Asked by what they answer: the address of a function may be a stub of the program's. */
+static const char *first_sourceid(void)
+{
+    const char *(*function)(void) = NULL;
+    void *symbol = dlsym(RTLD_DEFAULT, "sqlite3_sourceid");
+    memcpy(&function, &symbol, sizeof function);
+    return function != NULL ? function() : NULL;
+}
+
+static const char *object_of(const void *address)
+{
+    Dl_info info;
+    return dladdr(address, &info) != 0 && info.dli_fname != NULL ? info.dli_fname : "?";
+}
+
+static void check_symbols(pawli_doctor *d)
+{
+    const char *first = first_sourceid(), *called = sqlite3_sourceid();
+    if (first != NULL && first != called)
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "two SQLite libraries are in this process: %s, which pawl uses, and "
+                                                   "%s\n" ONE_COPY, object_of(called), object_of(first));
+}
+
+static void check_mapped(pawli_doctor *d, int64_t pid, const char *who)
+{
+    int count = pawli_process_count_mapped(pid, "libsqlite3");
+    if (count > 1)
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "%d different SQLite libraries are loaded in %s (pid %" PRId64
+                                                   ")\n" ONE_COPY, count, who, pid);
+}
+
+void pawli_doctor_check_copies(pawli_doctor *d)
+{
+    char name[256];
+    check_symbols(d);
+    check_mapped(d, getpid(), "this process");
+    for (size_t i = 0; i < d->pool_count; i++) {
+        const pawli_patient_pool *pool = &d->pools[i];
+        if (pool->life == PAWLI_ALIVE && pool->here && pool->holder.pid != getpid())
+            check_mapped(d, pool->holder.pid, pawli_doctor_name(pool->holder.name, name));
+    }
+}

@@ -1,0 +1,228 @@
+/* doctor_tables.c - what SQLite says of the file: schema, journal mode, references, integrity.
+ * Threads: the caller of pawl_diagnose(). Keeps: R7 each question is bounded; R9, R11 are looked at from outside. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../phrase.h"
+#include "doctor.h"
+
+/* ------------------------------------------------------------------------------ the schema */
+
+static void explain_connect_failure(pawli_doctor *d)
+{
+    if (pawli_doctor_size(d, "-journal") > 0)
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "it has a rollback journal: a transaction was interrupted, and must be "
+                                                 "undone before anybody reads\nopen it once with a program that may "
+                                                 "write: sqlite3 %s 'SELECT count(*) FROM sqlite_schema'", d->s->path);
+    else
+        pawli_doctor_tell_error(d, PAWL_FINDING_ERROR);
+}
+
+static const char *const objects[] = {
+    "pawl_meta",    "pawl_kind",      "pawl_lane",      "pawl_paused",      "pawl_holder",  "pawl_job",
+    "pawl_attempts", "pawl_job_ready", "pawl_job_later", "pawl_job_running", "pawl_job_key", "pawl_jobs",
+};
+
+static bool has_object(pawli_doctor *d, const char *name, int *rc)
+{
+    sqlite3_stmt *row;
+    *rc = sqlite3_prepare_v2(d->s->reader, "SELECT 1 FROM sqlite_schema WHERE name = ?1", -1, &row, NULL);
+    if (*rc != SQLITE_OK)
+        return false;
+    (void)sqlite3_bind_text(row, 1, name, -1, SQLITE_STATIC);
+    *rc = sqlite3_step(row);
+    bool found = *rc == SQLITE_ROW;
+    (void)sqlite3_finalize(row);
+    *rc = found || *rc == SQLITE_DONE ? SQLITE_OK : *rc;
+    return found;
+}
+
+/* Somebody has dropped a table or an index: nothing can be asked that would use it. */
+static bool is_whole(pawli_doctor *d)
+{
+    int rc = SQLITE_OK;
+    bool whole = true;
+    for (size_t i = 0; i < sizeof objects / sizeof *objects && rc == SQLITE_OK; i++)
+        if (!has_object(d, objects[i], &rc) && rc == SQLITE_OK) {
+            whole = false;
+            pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s is missing\nsomebody has dropped it: restore a backup",
+                              objects[i]);
+        }
+    return !pawli_doctor_failed(d, rc) && whole;
+}
+
+static void tell_version(pawli_doctor *d)
+{
+    int64_t version = 0;
+    if (pawli_doctor_failed(d, pawli_doctor_number(d, "SELECT value FROM pawl_meta WHERE key = 'schema'", &version)))
+        return;
+    if (version < PAWLI_SCHEMA_VERSION)
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "schema %" PRId64 "; this is pawl %s with schema %d\nthe next pool that "
+                                                "opens it brings it up to date", version, PAWL_VERSION,
+                          PAWLI_SCHEMA_VERSION);
+    else
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "pawl's tables, schema %" PRId64, version);
+}
+
+void pawli_doctor_check_schema(pawli_doctor *d)
+{
+    bool present;
+    if (pawli_sqlite_connect_reader(d->s) != PAWL_OK) {
+        explain_connect_failure(d);
+        return;
+    }
+    if (pawli_sqlite_schema_check(d->s->reader, d->s->path, &present) != PAWL_OK) {
+        explain_connect_failure(d);
+        int64_t ignored;
+        d->is_open = pawli_doctor_number(d, "SELECT 1 FROM sqlite_schema LIMIT 1", &ignored) == SQLITE_OK;
+        return;
+    }
+    d->is_open = true;
+    if (!present)
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s holds no pawl tables\ncreate them: pawl init %s",
+                          d->file.st_size == 0 ? "it is empty, and" : "it", d->s->path);
+    else if (is_whole(d)) {
+        d->is_pawls = true;
+        tell_version(d);
+    }
+}
+
+/* ----------------------------------------------------------------------------- the journal */
+
+static int pragma_text(pawli_doctor *d, const char *sql, char *out, size_t capacity)
+{
+    sqlite3_stmt *row;
+    out[0] = '\0';
+    int rc = sqlite3_prepare_v2(d->s->reader, sql, -1, &row, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW)
+        (void)snprintf(out, capacity, "%s", (const char *)sqlite3_column_text(row, 0));
+    (void)sqlite3_finalize(row);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+void pawli_doctor_check_journal(pawli_doctor *d)
+{
+    char mode[32];
+    int64_t vacuum = 0;
+    int rc = pragma_text(d, "PRAGMA journal_mode", mode, sizeof mode);
+    if (rc == SQLITE_OK)
+        rc = pawli_doctor_number(d, "PRAGMA auto_vacuum", &vacuum);
+    if (pawli_doctor_failed(d, rc))
+        return;
+    d->is_wal = strcmp(mode, "wal") == 0;
+    if (!d->is_wal && d->is_pawls)
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "journal mode is %s and not wal: somebody has switched it\nthe next "
+                                                   "pool that opens it switches it back; look who says PRAGMA "
+                                                   "journal_mode", mode);
+    if (vacuum == 1)
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "auto_vacuum is FULL: each commit that deletes history moves pages\n"
+                                                "PRAGMA auto_vacuum = INCREMENTAL; without VACUUM it takes effect at "
+                                                "once");
+    if (d->told == 0)
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "journal mode %s", mode);
+}
+
+/* --------------------------------------------------------------------- small looks at meta */
+
+void pawli_doctor_check_sequence(pawli_doctor *d)
+{
+    int64_t behind = 0;
+    int rc = pawli_doctor_number(d, "SELECT max(id) FROM pawl_job WHERE id > ifnull((SELECT seq FROM sqlite_sequence"
+                                    " WHERE name = 'pawl_job'), 0)", &behind);
+    if (!pawli_doctor_failed(d, rc) && behind > 0)
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "job %" PRId64 " is beyond the last id that was given out: ids would be "
+                                                 "used again\nstop the pools, then: sqlite3 %s \"UPDATE sqlite_sequence "
+                                                 "SET seq = (SELECT max(id) FROM pawl_job) WHERE name = 'pawl_job'\"",
+                          behind, d->s->path);
+}
+
+/* The view's triggers note the last write that came through it. */
+void pawli_doctor_check_writers(pawli_doctor *d)
+{
+    int64_t at = 0;
+    char when[PAWLI_PHRASE_BYTES];
+    int rc = pawli_doctor_number(d, "SELECT value FROM pawl_meta WHERE key = 'sql_writer'", &at);
+    if (!pawli_doctor_failed(d, rc) && at > 0 && d->has_race)
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "somebody writes through the view pawl_jobs (last %s), and SQLite %s has "
+                                                "the WAL-reset race\nlet each connection that does begin with: PRAGMA "
+                                                "wal_autocheckpoint=0;", pawli_phrase_moment(at, when),
+                          sqlite3_libversion());
+}
+
+void pawli_doctor_check_history(pawli_doctor *d)
+{
+    int64_t lost = 0;
+    int rc = pawli_doctor_begin(d);
+    if (rc == SQLITE_OK)
+        rc = pawli_doctor_number(d, "SELECT count(*) FROM pawl_attempts a WHERE NOT EXISTS"
+                                    " (SELECT 1 FROM pawl_job j WHERE j.id = a.job)", &lost);
+    pawli_doctor_end(d);
+    if (!pawli_doctor_failed(d, rc) && lost > 0)
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "attempts that belong to no job, because somebody has deleted jobs by "
+                                                   "hand: %" PRId64 "\nsqlite3 %s \"PRAGMA wal_autocheckpoint=0; DELETE FROM "
+                                                   "pawl_attempts WHERE job NOT IN (SELECT id FROM pawl_job)\"", lost,
+                          d->s->path);
+}
+
+/* ------------------------------------------------------------------- references, integrity */
+
+enum { LINES_MAX = 20 };
+
+/* TABLE, rowid, parent, number: pawl's own tables are its business, the application's are good to know. */
+static void tell_reference(pawli_doctor *d, sqlite3_stmt *row)
+{
+    char table[256], parent[256];
+    (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 0), table);
+    (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 2), parent);
+    bool ours = strncmp(table, "pawl_", 5) == 0;
+    pawli_doctor_tell(d, ours ? PAWL_FINDING_ERROR : PAWL_FINDING_NOTE, "row %" PRId64 " of %s refers to a row of %s that "
+                                                                        "is missing%s", (int64_t)sqlite3_column_int64(row, 1),
+                      table, parent, ours ? "\nsomebody has deleted it by hand: put it back, or restore a backup" : "");
+}
+
+void pawli_doctor_check_foreign_keys(pawli_doctor *d)
+{
+    sqlite3_stmt *row = NULL;
+    int rc = pawli_doctor_begin(d);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(d->s->reader, "PRAGMA foreign_key_check", -1, &row, NULL);
+    while (rc == SQLITE_OK && d->told < LINES_MAX && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        tell_reference(d, row);
+        rc = SQLITE_OK;
+    }
+    (void)sqlite3_finalize(row);
+    pawli_doctor_end(d);
+    (void)pawli_doctor_failed(d, rc);
+}
+
+/* A line of integrity_check; "ok" is the only one if nothing is wrong. */
+static void tell_damage(pawli_doctor *d, sqlite3_stmt *row)
+{
+    char line[256];
+    const char *text = (const char *)sqlite3_column_text(row, 0);
+    if (text != NULL && strcmp(text, "ok") == 0)
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "integrity_check says ok");
+    else
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s\nstop everything that uses the file, keep a copy of it and its "
+                                                 "-wal, and restore a backup, or try the sqlite3 shell's .recover; if "
+                                                 "only an index is named, REINDEX may do", pawli_doctor_name(text, line));
+}
+
+void pawli_doctor_check_integrity(pawli_doctor *d)
+{
+    sqlite3_stmt *row = NULL;
+    int rc = pawli_doctor_begin(d);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(d->s->reader, "PRAGMA integrity_check(20)", -1, &row, NULL);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        tell_damage(d, row);
+        rc = SQLITE_OK;
+    }
+    (void)sqlite3_finalize(row);
+    pawli_doctor_end(d);
+    (void)pawli_doctor_failed(d, rc);
+}
