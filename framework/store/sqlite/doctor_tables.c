@@ -67,11 +67,13 @@ static void tell_version(pawli_doctor *d)
 
 void pawli_doctor_check_schema(pawli_doctor *d)
 {
-    bool present;
+    bool present, had_both = pawli_doctor_size(d, "-wal") >= 0 && pawli_doctor_size(d, "-shm") >= 0;
     if (pawli_sqlite_connect_reader(d->s) != PAWL_OK) {
         explain_connect_failure(d);
         return;
     }
+    if (had_both) /* what was there stays, though it be empty */
+        (void)sqlite3_db_config(d->s->reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     if (pawli_sqlite_schema_check(d->s->reader, d->s->path, &present) != PAWL_OK) {
         explain_connect_failure(d);
         int64_t ignored;

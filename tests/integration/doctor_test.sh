@@ -1,0 +1,514 @@
+#!/bin/sh
+# doctor_test.sh PAWL WORKER - pawl doctor and pawl explain from outside: for each finding a file that has it,
+# made by hand. The finding is named, with its remedy and exit 1; a healthy file is fine beside a pool that
+# works; and no look changes the file, its log, or what lies beside them.
+set -u
+
+pawl=$1
+worker=$2
+work=$(mktemp -d)
+pids=
+# shellcheck disable=SC2086
+trap 'kill -9 $pids 2>/dev/null; rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+cd "$work" || exit 1
+for needed in "$pawl" "$worker" sqlite3 script setpriv; do
+    command -v "$needed" >/dev/null || { echo "doctor_test.sh: $needed is missing" >&2; exit 1; }
+done
+unset COLUMNS NO_COLOR POSIXLY_CORRECT
+TERM=xterm
+LC_ALL=C
+export TERM LC_ALL
+umask 077
+
+passed=0
+failed=0
+escape=$(printf '\033')
+
+ok()
+{
+    passed=$((passed + 1))
+    printf 'ok - %s\n' "$1"
+}
+
+not_ok()
+{
+    failed=$((failed + 1))
+    printf 'not ok - %s\n' "$1"
+    grep -v '^ok ' out | sed 's/^/#   out: /' | head -n 20
+    sed 's/^/#   err: /' err | head -n 20
+}
+
+# check WHAT COMMAND...: the command must succeed.
+check()
+{
+    what=$1
+    shift
+    if "$@"; then ok "$what"; else not_ok "$what"; fi
+}
+
+skip() { printf 'ok - %s # skipped: %s\n' "$1" "$2"; }
+
+# SQL on a file, as a careful client.
+sql() { sqlite3 -bail "$1" "PRAGMA wal_autocheckpoint=0; PRAGMA ignore_check_constraints=ON; $2" >sql.out 2>&1 || { cat sql.out; exit 1; }; }
+ask() { sqlite3 "$1" "$2"; }
+
+# What must be the same before and after: names, and the bytes of the file and of its log.
+fingerprint()
+{
+    for each in "$1" "$1-wal"; do
+        if [ -f "$each" ] && [ -r "$each" ]; then sha256sum "$each"; fi
+    done
+    ls -d "$1"* 2>/dev/null
+    ls "$1-pawl" 2>/dev/null
+}
+
+# doctor STATUS WHAT FILE [OPTION...]: examines it, with a look at whether it stayed the same, unless a pool
+# is just at work on it.
+at_work=no
+doctor()
+{
+    expected=$1
+    about=$2
+    shift 2
+    fingerprint "$1" >before
+    timeout 60 "$pawl" doctor "$@" >out 2>err </dev/null
+    status=$?
+    fingerprint "$1" >after
+    check "$about: exit $expected" test "$status" -eq "$expected"
+    if [ "$at_work" = no ]; then check "$about: nothing is changed" cmp -s before after; fi
+}
+
+# finds SEVERITY CHECK PART REMEDY: a line of the last look, and the remedy below it.
+finds()
+{
+    check "  it says: $2: $3" grep -q "^$1 *$2 .*$3" out
+    if [ -n "$4" ]; then
+        grep -A1 "^$1 *$2 .*$3" out | grep "^  " >remedy
+        check "  what to do: $4" grep -qe "$4" remedy
+    fi
+}
+finds_no_problem() { check "  no warning, no error" sh -c '! grep -qE "^(warning|error) " out'; }
+
+# A file with one job of each common state, and a copy of it for each case.
+"$pawl" init template.db >/dev/null || exit 1
+"$pawl" enqueue template.db --kind greet a >/dev/null
+"$pawl" enqueue template.db --kind greet --delay 1h b >/dev/null
+"$pawl" enqueue template.db --kind greet c >/dev/null
+"$pawl" cancel template.db 3 >/dev/null
+fresh()
+{
+    rm -rf case.db* ; cp template.db case.db
+}
+
+# A worker on a file; its standard input is a pipe that stays open. WORKER_PID is its pid.
+start_worker()
+{
+    rm -f in said
+    mkfifo in
+    "$worker" work "$work/$1" 60000 2 <in >said 2>err &
+    WORKER_PID=$!
+    pids="$pids $WORKER_PID"
+    exec 9>in
+    await "the worker is ready" grep -q ready said
+}
+await()
+{
+    waited=$1
+    shift
+    tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ $tries -lt 400 ] || { not_ok "$waited"; return; }
+        sleep 0.05
+    done
+}
+end_worker()
+{
+    kill -9 "$WORKER_PID" 2>/dev/null
+    exec 9>&-
+    wait "$WORKER_PID" 2>/dev/null
+    true
+}
+
+# ------------------------------------------------------------------------------------ healthy
+
+fresh
+doctor 0 "a healthy file at rest" case.db
+finds_no_problem
+for each in sqlite race file mode filesystem disk schema journal pools copies side-files wal writers leases waiting \
+    paused sequence counters claims fences attempts rows history foreign-keys integrity; do
+    check "  $each reports" grep -q "^[a-z]* *$each " out
+done
+check "  no colour" sh -c "! grep -q '$escape' out"
+check "  no sidecar is left" sh -c 'test "$(ls case.db*)" = case.db'
+
+doctor 0 "a quick look" case.db --quick
+finds note integrity "quick look" ""
+finds note counters "quick look" ""
+
+timeout 60 script -qec "'$pawl' doctor case.db" /dev/null </dev/null 2>err >out
+check "colour on a terminal" grep -q "$escape" out
+
+timeout 60 "$pawl" doctor case.db --json >out 2>err </dev/null
+check "JSON: exit 0" test $? -eq 0
+check "JSON: it is valid, with findings" test \
+    "$(sqlite3 :memory: "SELECT json_array_length(readfile('out'), '\$.findings') > 20 AND json_extract(readfile('out'), '\$.problems') = 0")" = 1
+check "JSON: the fields of a finding" test \
+    "$(sqlite3 :memory: "SELECT group_concat(key) FROM json_each(readfile('out'), '\$.findings[0]')")" = severity,check,text,remedy
+
+for arguments in "" "case.db more" "case.db --no-such"; do
+    # shellcheck disable=SC2086
+    timeout 60 "$pawl" doctor $arguments >out 2>err </dev/null
+    check "usage '$arguments': exit 2" test $? -eq 2
+done
+
+fresh
+leave_log()
+{
+    sqlite3 case.db >/dev/null <<'END'
+PRAGMA wal_autocheckpoint=0;
+UPDATE pawl_lane SET last_error = 'x';
+.shell cp case.db left.db; cp case.db-wal left.db-wal; cp case.db-shm left.db-shm
+END
+}
+leave_log
+doctor 0 "a log that was left behind" left.db
+check "  it is still there" test -s left.db-wal
+: >left.db-wal
+doctor 0 "an empty log that was left behind" left.db
+rm -f left.db-*
+
+fresh
+start_worker case.db
+await "the first job has run" sh -c 'grep -q "end quick\|start" said || test -n "$(sqlite3 case.db "SELECT 1 FROM pawl_holder")"'
+doctor 0 "a healthy file with a pool at work" case.db
+finds_no_problem
+finds ok pools "lives" ""
+end_worker
+
+# ------------------------------------------------------------------- files that are no stores
+
+doctor 1 "no such file" missing.db
+finds error file "does not exist" "pawl init missing.db"
+check "  it is not made" test ! -e missing.db
+
+mkdir a-directory
+doctor 1 "a directory" a-directory
+finds error file "a directory" "name the database file"
+
+: >empty.db
+doctor 1 "a file of no bytes" empty.db
+finds error schema "no pawl tables" "pawl init"
+check "  it has no bytes still" test ! -s empty.db
+
+head -c 100000 /dev/urandom >garbage.db
+doctor 1 "garbage" garbage.db
+finds error schema "not a database" "not an SQLite database"
+
+head -c 10000 template.db >case.db
+doctor 1 "a truncated file" case.db
+check "  it says that it is damaged" grep -q "^error .*\(malformed\|database\)" out
+
+rm -f app.db*; sqlite3 app.db 'CREATE TABLE app (x)'
+doctor 1 "another application's database" app.db
+finds error schema "no pawl tables" "pawl init"
+
+rm -f app.db*; sqlite3 app.db 'CREATE TABLE pawl_things (x)'
+doctor 1 "foreign objects under pawl's names" app.db
+finds error schema "not pawl's" "rename"
+
+fresh; sql case.db "UPDATE pawl_meta SET value = 99 WHERE key = 'schema'"
+doctor 1 "a newer schema" case.db
+finds error schema "newer pawl" "upgrade"
+
+fresh; sql case.db "DROP INDEX pawl_job_key"
+doctor 1 "an index that is missing" case.db
+finds error schema "pawl_job_key is missing" "restore a backup"
+
+fresh; sql case.db "PRAGMA journal_mode = DELETE"
+doctor 1 "a file that is not in WAL mode" case.db
+finds warning journal "journal mode is delete" "next pool"
+
+# A transaction that has spilled into the file, and its process is gone.
+sqlite3 case.db >/dev/null <<'END'
+CREATE TABLE app (x);
+INSERT INTO app SELECT zeroblob(3000) FROM sqlite_schema a, sqlite_schema b;
+PRAGMA cache_size = 1;
+BEGIN;
+UPDATE app SET x = zeroblob(3001);
+.shell cp case.db hot.db; cp case.db-journal hot.db-journal
+END
+check "there is a hot journal" test -s hot.db-journal
+doctor 1 "a hot journal" hot.db
+finds error schema "rollback journal" "may write"
+timeout 60 "$pawl" stats hot.db >out 2>err
+check "  stats refuses it, with the remedy" grep -q "undone" err
+check "  and leaves it alone" test -s hot.db-journal
+eval "$("$pawl" doctor hot.db | sed -n 's/.*may write: //p')" >/dev/null
+check "  the remedy works" test ! -e hot.db-journal
+
+fresh; dd if=/dev/urandom of=case.db bs=4096 seek=9 count=3 conv=notrunc 2>err
+doctor 1 "damaged pages" case.db
+check "  it says so" grep -q "^error" out
+
+# --------------------------------------------------------------------------------- around it
+
+fresh; chmod 644 case.db
+doctor 1 "everybody may read it" case.db
+finds warning mode "may read it (mode 0644)" "chmod o="
+chmod 640 case.db
+doctor 0 "its group may read it" case.db
+finds note mode "group may read" "chmod g="
+
+fresh; ln case.db other-name.db
+doctor 1 "hard links" case.db
+finds error file "2 hard links" "samefile"
+rm other-name.db
+
+ln -s case.db link.db
+doctor 0 "a symbolic link" link.db
+finds note file "symbolic link" ""
+
+if [ "$(id -u)" -eq 0 ]; then
+    fresh; chmod 755 "$work"; chmod 600 case.db
+    setpriv --reuid=65534 --clear-groups "$pawl" doctor case.db >out 2>err
+    status=$?
+    if grep -q . out; then
+        check "unreadable: exit 1" test $status -eq 1
+        finds error mode "cannot be read" "owner of the file"
+    else
+        skip "unreadable" "the command cannot be run by another user"
+    fi
+    fresh; leave_log; chown 65534 left.db-wal
+    doctor 1 "a log of another owner" left.db
+    finds warning mode "belongs to user 65534" "chown"
+    chmod 700 "$work"
+else
+    fresh; chmod 000 case.db
+    doctor 1 "unreadable" case.db
+    finds error mode "cannot be read" "owner of the file"
+    chmod 600 case.db
+fi
+
+fresh; mkdir -p small
+if unshare -m sh -c 'mount -t tmpfs -o size=4m tmpfs small && cp case.db small/ && "$0" doctor small/case.db' \
+    "$pawl" >out 2>err || grep -q "^[a-z]* *disk" out; then
+    finds warning disk "are free" "make room"
+else
+    skip "a small disk" "no file system can be mounted"
+fi
+
+# ------------------------------------------------------------------ what the schema cannot state
+
+fresh; sql case.db "UPDATE pawl_lane SET ready = ready + 5, enqueued = enqueued + 1"
+doctor 1 "counters that do not fit" case.db
+finds error counters "ready is 6 and should be 1, enqueued is 4 and should be 3" "stop the pools"
+eval "$(sed -n 's/^ .*stop the pools, then: \(sqlite3 .*UPDATE pawl_lane.*\)/\1/p' out)" >/dev/null
+doctor 0 "  after the remedy" case.db
+
+# bend WHAT SEVERITY CHECK PART REMEDY SQL: counters follow, so that this is the only fault.
+recount="UPDATE pawl_lane SET (ready, later, running, succeeded) = (SELECT count(*) FILTER (WHERE status = 2),
+    count(*) FILTER (WHERE status = 8), count(*) FILTER (WHERE status = 3), count(*) FILTER (WHERE status = 4)
+    FROM pawl_job WHERE lane = pawl_lane.id); UPDATE pawl_lane SET enqueued = ready + later + running + succeeded
+    + failed + cancelled + blocked + pruned;"
+bend()
+{
+    fresh; sql case.db "$6; $recount"
+    doctor 1 "$1" case.db
+    finds "$2" "$3" "$4" "$5"
+    check "  nothing else is wrong" test "$(grep -cE '^(warning|error) ' out)" -le "${7:-1}"
+}
+epoch=$((1 << 40))
+far=$(($(date +%s) * 1000 + 7200000))
+lease=$(awk '{ printf "%d", $1 * 1000 + 60000 }' /proc/uptime)
+run="status = 3, attempts = 1, fence = $epoch, lease_until = $far, lease_boot = $lease"
+sqlite3 template.db "PRAGMA wal_autocheckpoint=0; UPDATE pawl_meta SET value = 1 WHERE key = 'fence'" >/dev/null
+run="$run + 0, fence = $epoch + 1"
+
+bend "a running job without a holder" warning claims "holder that does not exist: 1 (the first is 1)" "sweep" \
+    "UPDATE pawl_job SET $run, holder = 999 WHERE id = 1"
+bend "a running job of a pool that has left" warning claims "signed off: 1" "lease has run out" \
+    "INSERT INTO pawl_holder (id, name, side, pid, started, boot, pid_space, joined_at, left_at)
+     VALUES (7, 'gone', '1-1-0', 1, 1, 'x', 1, 1, 2); UPDATE pawl_job SET $run, holder = 7 WHERE id = 1"
+bend "a running job that was never claimed" error claims "without ever having been claimed" "take" \
+    "UPDATE pawl_job SET $run, fence = $epoch, holder = 999 WHERE id = 1" 2
+bend "a fence from the future" error fences "was not given out yet" "epoch" \
+    "UPDATE pawl_job SET fence = $epoch + 1000 WHERE id = 1"
+bend "more attempts than there may be" error attempts "more attempts than they may have" "cancel" \
+    "UPDATE pawl_job SET attempts = 9 WHERE id = 3" 3
+bend "a pending job without an attempt left" error attempts "no attempt is left" "requeue" \
+    "UPDATE pawl_job SET attempts = max_attempts WHERE id = 1"
+bend "a running job that was not charged" error attempts "without an attempt being counted" "cancel" \
+    "UPDATE pawl_job SET $run, attempts = 0, holder = 999 WHERE id = 1" 2
+bend "a success without an attempt" error attempts "succeeded without" "enqueue" \
+    "UPDATE pawl_job SET status = 4 WHERE id = 1"
+bend "a lane that does not exist" error rows "a lane that does not exist: 1" "delete these rows" \
+    "UPDATE pawl_job SET lane = 77 WHERE id = 1"
+bend "a kind that is not its lane's" error rows "another kind" "UPDATE pawl_job SET kind" \
+    "INSERT INTO pawl_kind (name) VALUES ('other'); UPDATE pawl_job SET kind = 2 WHERE id = 1"
+bend "ready before its time" warning rows "due in the future" "clock" \
+    "UPDATE pawl_job SET available_at = $far WHERE id = 1"
+bend "an id beyond the sequence" error sequence "job 3 is beyond" "UPDATE sqlite_sequence" \
+    "UPDATE sqlite_sequence SET seq = 1 WHERE name = 'pawl_job'"
+bend "history without a job" warning history "belong to no job.*: 1" "DELETE FROM" \
+    "INSERT INTO pawl_attempts VALUES (99, 1, 1, 'failed', 1, 1, 1, 1, NULL)"
+bend "a lane whose kind is gone" error foreign-keys "of pawl_lane refers" "put it back" \
+    "PRAGMA foreign_keys = OFF; DELETE FROM pawl_kind"
+bend "a lease that has run out" warning leases "past their lease: 1" "start a pool" \
+    "UPDATE pawl_job SET $run, holder = 999, lease_boot = 1 WHERE id = 1" 2
+bend "a lease far ahead" warning leases "no pool can have given.*: 1" "takes them back" \
+    "UPDATE pawl_job SET $run, holder = 999, lease_boot = 999999999999 WHERE id = 1" 2
+
+fresh; sql case.db "UPDATE pawl_job SET available_at = 1000 WHERE id = 2"
+doctor 0 "due while no pool ran" case.db
+finds note rows "fallen due while no pool ran: 1" ""
+
+fresh; sql case.db "INSERT OR REPLACE INTO pawl_meta VALUES ('sql_writer', 1700000000000)"
+doctor 0 "a foreign writer" case.db
+if grep -q "has the WAL-reset race: in a trial" out; then
+    finds note writers "2023-11-14 22:13:20 UTC" "PRAGMA wal_autocheckpoint=0;"
+fi
+
+fresh; "$pawl" pause case.db default >/dev/null
+doctor 1 "a paused queue with jobs" case.db
+finds warning paused 'queue "default" is paused' "pawl resume"
+"$pawl" pause case.db nothing >/dev/null; "$pawl" resume case.db default >/dev/null
+doctor 0 "a paused queue without jobs" case.db
+finds note paused 'queue "nothing"' ""
+
+# ---------------------------------------------------------------------------------- processes
+
+fresh
+"$pawl" enqueue case.db --kind hang x >id
+job=$(cat id)
+start_worker case.db
+await "the job runs" grep -q "start hang $job" said
+sql case.db "UPDATE pawl_job SET available_at = 1000 WHERE id = 1"
+doctor 1 "due jobs that nobody serves" case.db
+finds warning waiting 'kind "greet" in queue "default": 1 due' "registers this kind"
+"$pawl" cancel case.db 1 >/dev/null
+
+kill -STOP "$WORKER_PID"
+doctor 1 "a frozen process" case.db
+finds warning pools "(pid $WORKER_PID) is stopped" "kill -CONT $WORKER_PID"
+"$pawl" explain case.db "$job" >out 2>err
+check "  explain says so" grep -q "job $job runs .*stopped by a signal: kill -CONT $WORKER_PID" out
+kill -CONT "$WORKER_PID"
+
+side=$(ask case.db "SELECT side FROM pawl_holder WHERE left_at IS NULL")
+mv "case.db-pawl/$side" hidden
+doctor 1 "a pool whose side file is gone" case.db
+finds warning pools "cannot be proven" "leases run out"
+mv hidden "case.db-pawl/$side"
+
+# A log that is held: a reader that lingers, and much that is written.
+mkfifo ask
+sqlite3 case.db <ask >reader.out 2>&1 &
+reader=$!
+pids="$pids $reader"
+exec 8>ask
+echo "BEGIN; SELECT 'holds', count(*) FROM pawl_job;" >&8
+await "the reader holds the log" grep -q holds reader.out
+sql case.db "CREATE TABLE app (x); WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+    INSERT INTO app SELECT zeroblob(4000) FROM n"
+at_work=yes
+doctor 1 "a log that a reader holds" case.db
+at_work=no
+finds warning wal "the log has 3[0-9] MiB" "sqlite3 (pid $reader)"
+exec 8>&-
+wait $reader 2>/dev/null
+await "the log is small again" sh -c 'test "$(wc -c <case.db-wal)" -lt 20000000'
+
+cp "case.db-pawl/$side" case.db-pawl/999999999-1-0
+doctor 0 "a side file that belongs to nobody" case.db
+finds note side-files "dead and forgotten: 1" "removes"
+rm case.db-pawl/999999999-1-0
+
+end_worker
+doctor 1 "a process that was killed" case.db
+finds warning pools "has died; jobs that still run under its name: 1" "start a pool"
+"$pawl" explain case.db "$job" >out 2>err
+check "  explain says so" grep -q "job $job was claimed .*whose process has died; the next pool" out
+
+# A second copy of SQLite. Not beside a sanitizer: its library must be the first.
+library=$(ldd "$pawl" | sed -n 's/.*libsqlite3[^ ]* => \([^ ]*\) .*/\1/p')
+if ldd "$pawl" | grep -qE 'lib[at]san' || [ -z "$library" ]; then
+    skip "a second SQLite" "built with a sanitizer"
+else
+    sed 's/libsqlite3\.so\.0/libsqlite3.so.9/g' "$library" >libsqlite3-second.so
+    fresh
+    LD_PRELOAD=$work/libsqlite3-second.so timeout 60 "$pawl" doctor case.db >out 2>err
+    check "two copies of SQLite here: exit 1" test $? -eq 1
+    finds warning copies "different SQLite libraries" "libpawl is linked with"
+    LD_PRELOAD=$work/libsqlite3-second.so start_worker case.db
+    doctor 1 "two copies of SQLite in a pool's process" case.db
+    finds warning copies "(pid $WORKER_PID)" "libpawl is linked with"
+    end_worker
+fi
+
+# ------------------------------------------------------------------------------------ explain
+
+# says STATUS PATTERN ID...
+says()
+{
+    timeout 60 "$pawl" explain case.db "$3" >out 2>err </dev/null
+    status=$?
+    check "explain: $2" test "$status" -eq "$1"
+    if [ "$1" -eq 0 ]; then check "  in these words" grep -qE "^job $3 $2" out; else check "  in these words" grep -qE "$2" err; fi
+    check "  one line" test "$(cat out err | wc -l)" -eq 1
+}
+fresh
+says 0 'waits: no pool is running on this file; it has been due for .* UTC\)$' 1
+says 0 'waits: it is due in (59 m [0-9]+ s|1 h) .*; no pool is running on this file$' 2
+says 0 "was cancelled .* ago .*; pawl requeue .*case.db 3 starts it after all$" 3
+says 1 'has no job 4, and never had' 4
+sql case.db "DELETE FROM pawl_job WHERE id = 3"
+says 1 'has no job 3 any more' 3
+timeout 60 "$pawl" explain case.db >out 2>err
+check "explain without an id: exit 2" test $? -eq 2
+
+fresh
+"$pawl" pause case.db default >/dev/null
+says 0 "waits: queue \"default\" is paused since .* UTC; pawl resume .*case.db 'default' lets it run$" 1
+says 0 'waits: queue "default" is paused since .*, and it is not due before .* UTC; pawl resume' 2
+"$pawl" resume case.db default >/dev/null
+
+sql case.db "UPDATE pawl_job SET attempts = 2, last_error = 'smtp: no route' WHERE id = 2"
+says 0 'waits for its next attempt, due in .*; attempt 2 of 5 did not succeed: smtp: no route; no pool' 2
+sql case.db "UPDATE pawl_job SET status = 5, attempts = 5, last_error = char(27) || 'boom' WHERE id = 1"
+says 0 'failed .* ago .* after 5 of 5 attempts: .x1Bboom; pawl requeue .*case.db 1 starts it again$' 1
+check "  escaped" sh -c "! grep -q '$escape' out"
+sql case.db "UPDATE pawl_job SET attempts = 2 WHERE id = 1"
+says 0 'failed .* ago .* for good, after 2 of 5 attempts' 1
+sql case.db "UPDATE pawl_job SET status = 4 WHERE id = 1"
+says 0 'succeeded .* ago .* in attempt 2$' 1
+sql case.db "UPDATE pawl_job SET status = 7 WHERE id = 1"
+says 0 'waits for other jobs to end$' 1
+sql case.db "UPDATE pawl_job SET status = 2, lane = 50 WHERE id = 1"
+says 0 'cannot run: its lane does not exist' 1
+sql case.db "UPDATE pawl_job SET lane = 1, $run, holder = 999 WHERE id = 1"
+says 0 'runs for .* in a pool that is not known any more, lease until' 1
+sql case.db "UPDATE pawl_job SET lease_boot = 1 WHERE id = 1"
+says 0 'runs for .*; its lease ran out at .*, and the next pool that looks takes it back' 1
+
+fresh
+"$pawl" enqueue case.db --kind greet d >/dev/null
+"$pawl" enqueue case.db --kind greet --priority 5 e >/dev/null
+"$pawl" enqueue case.db --kind hang x >/dev/null
+start_worker case.db
+await "the job runs" grep -q "start hang 6" said
+says 0 'is due for .*; 2 jobs stand before it in its lane, but no job of it runs: .*kind "greet"' 4
+says 0 'is due for .* and is the first of its lane, but no job of it runs' 5
+says 0 'is due for .*; 1 job stands before it' 1
+says 0 'waits: it is due in .* UTC\)$' 2
+says 0 "runs for .* in .*\\(pid $WORKER_PID\\), lease until .* UTC$" 6
+sql case.db "UPDATE pawl_job SET cancel = 1 WHERE id = 6"
+says 0 'runs for .*; it was cancelled, and told to stop: its handler has not returned yet$' 6
+"$pawl" explain case.db 6 --json >out 2>err
+check "explain: JSON" test \
+    "$(sqlite3 :memory: "SELECT json_extract(readfile('out'), '\$.id') || json_extract(readfile('out'), '\$.status') || (json_extract(readfile('out'), '\$.text') LIKE 'job 6 runs %')")" = 6running1
+end_worker
+
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]
