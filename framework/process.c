@@ -28,37 +28,67 @@ bool pawli_process_is_stopped(int64_t pid)
 
 /* ------------------------------------------------------------------------------- mapped files */
 
-enum { MAPPED_MAX = 16 };
+enum { OBJECTS_MAX = 512, CHUNK_BYTES = 1 << 16 };
 
-static bool names(const char *line, const char *name)
+/* In pieces: a long file is not worth its memory. `text` may stand across two of them. */
+static bool contains(const char *path, const char *text)
 {
-    const char *base = strrchr(line, '/');
-    return base != NULL && strncmp(base + 1, name, strlen(name)) == 0;
+    size_t length = strlen(text), kept = 0;
+    bool found = false;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char *chunk = file >= 0 ? malloc(CHUNK_BYTES) : NULL;
+    ssize_t got;
+    while (chunk != NULL && !found && (got = read(file, chunk + kept, CHUNK_BYTES - kept)) > 0) {
+        size_t bytes = kept + (size_t)got;
+        found = memmem(chunk, bytes, text, length) != NULL;
+        kept = bytes < length ? bytes : length - 1;
+        memmove(chunk, chunk + bytes - kept, kept);
+    }
+    free(chunk);
+    if (file >= 0)
+        (void)close(file);
+    return found;
 }
 
-/* A line of maps: ADDRESSES PERMISSIONS OFFSET DEVICE INODE PATH */
-static bool inode_of(const char *line, uint64_t *inode)
+/* A line of maps: ADDRESSES PERMISSIONS OFFSET DEVICE INODE PATH. Answers the path of a file with code. */
+static char *object_of(char *line, uint64_t *inode)
 {
-    return sscanf(line, "%*s %*s %*s %*s %" SCNu64, inode) == 1 && *inode != 0;
+    char permissions[8];
+    char *path = strchr(line, '/');
+    if (path == NULL || sscanf(line, "%*s %7s %*s %*s %" SCNu64, permissions, inode) != 2 || *inode == 0
+        || strchr(permissions, 'x') == NULL)
+        return NULL;
+    path[strcspn(path, "\n")] = '\0';
+    return path;
 }
 
-int pawli_process_count_mapped(int64_t pid, const char *name)
+static bool is_new(uint64_t *seen, size_t *count, uint64_t inode)
 {
-    char path[64], line[PATH_MAX + 128];
-    uint64_t seen[MAPPED_MAX], inode;
+    for (size_t i = 0; i < *count; i++)
+        if (seen[i] == inode)
+            return false;
+    if (*count < OBJECTS_MAX)
+        seen[(*count)++] = inode;
+    return true;
+}
+
+int pawli_process_count_objects(int64_t pid, const char *text, char *out, size_t capacity)
+{
+    char maps[64], line[PATH_MAX + 128];
+    uint64_t seen[OBJECTS_MAX], inode;
+    size_t objects = 0;
     int count = 0;
-    (void)snprintf(path, sizeof path, "/proc/%" PRId64 "/maps", pid);
-    FILE *file = fopen(path, "re");
+    out[0] = '\0';
+    (void)snprintf(maps, sizeof maps, "/proc/%" PRId64 "/maps", pid);
+    FILE *file = fopen(maps, "re");
     if (file == NULL)
         return -1;
     while (fgets(line, sizeof line, file) != NULL) {
-        if (!names(line, name) || !inode_of(line, &inode))
+        const char *path = object_of(line, &inode);
+        if (path == NULL || !is_new(seen, &objects, inode) || !contains(path, text))
             continue;
-        int i = 0;
-        while (i < count && seen[i] != inode)
-            i++;
-        if (i == count && count < MAPPED_MAX)
-            seen[count++] = inode;
+        size_t used = strlen(out);
+        (void)snprintf(out + used, capacity - used, "%s%s", count++ > 0 ? ", " : "", path);
     }
     (void)fclose(file);
     return count;

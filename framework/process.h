@@ -1,4 +1,4 @@
-/* process.h - what the kernel tells about another process. Any thread; nothing is opened but /proc. */
+/* process.h - what the kernel tells about another process. Any thread; nothing is opened but /proc and the files of programs. */
 #ifndef PAWLI_PROCESS_H
 #define PAWLI_PROCESS_H
 
@@ -10,8 +10,9 @@
 /* Is it stopped, by a signal or by a debugger? False also if that cannot be told. */
 bool pawli_process_is_stopped(int64_t pid);
 
-/* How many different files whose name begins so it has mapped; -1: it cannot be told. */
-int pawli_process_count_mapped(int64_t pid, const char *name);
+/* How many of the programs and libraries that it has loaded contain this text, and "PATH, PATH"; -1: it cannot
+ * be told. */
+int pawli_process_count_objects(int64_t pid, const char *text, char *out, size_t capacity);
 
 /* "NAME (pid 12), NAME (pid 34)": the processes, at most five, that have this file open, as far as they
  * can be looked at; without this one. Returns how many there are. */

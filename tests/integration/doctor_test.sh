@@ -436,12 +436,12 @@ library=$(ldd "$pawl" | sed -n 's/.*libsqlite3[^ ]* => \([^ ]*\) .*/\1/p')
 if ldd "$pawl" | grep -qE 'lib[at]san' || [ -z "$library" ]; then
     skip "a second SQLite" "built with a sanitizer"
 else
-    sed 's/libsqlite3\.so\.0/libsqlite3.so.9/g' "$library" >libsqlite3-second.so
+    sed 's/libsqlite3\.so\.0/libsqlite3.so.9/g' "$library" >other.so
     fresh
-    LD_PRELOAD=$work/libsqlite3-second.so timeout 60 "$pawl" doctor case.db >out 2>err
+    LD_PRELOAD=$work/other.so timeout 60 "$pawl" doctor case.db >out 2>err
     check "two copies of SQLite here: exit 1" test $? -eq 1
-    finds warning copies "different SQLite libraries" "libpawl is linked with"
-    LD_PRELOAD=$work/libsqlite3-second.so start_worker case.db
+    finds warning copies "2 copies of SQLite" "libpawl is linked with"
+    LD_PRELOAD=$work/other.so start_worker case.db
     doctor 1 "two copies of SQLite in a pool's process" case.db
     finds warning copies "(pid $WORKER_PID)" "libpawl is linked with"
     end_worker

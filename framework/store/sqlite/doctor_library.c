@@ -1,9 +1,7 @@
 /* doctor_library.c - the SQLite that is linked: its version, the WAL-reset race, a second copy.
  * Threads: the caller of pawl_diagnose(). Keeps: R6 what the library does is tried, not believed. */
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../../process.h"
@@ -78,46 +76,29 @@ void pawli_doctor_check_race(pawli_doctor *d)
 #define ONE_COPY "link the program with the SQLite that libpawl is linked with (pkg-config --libs pawl sqlite3): two " \
                  "copies drop each other's file locks"
 
-/* The program's own copy stands before libpawl's in the order of symbols. A copy whose symbols are hidden cannot
- * be seen. Asked by what they answer: the address of a function may be a stub of the program's. */
-static const char *first_sourceid(void)
+/* A text that stands in every SQLite, exported or hidden in a program, in two halves: it must not stand here. */
+static void mark_of_sqlite(char out[96])
 {
-    const char *(*function)(void) = NULL;
-    void *symbol = dlsym(RTLD_DEFAULT, "sqlite3_sourceid");
-    memcpy(&function, &symbol, sizeof function);
-    return function != NULL ? function() : NULL;
+    (void)snprintf(out, 96, "%s%s", "unable to delete/modify ", "user-function due to active statements");
 }
 
-static const char *object_of(const void *address)
+static void check_process(pawli_doctor *d, int64_t pid, const char *who)
 {
-    Dl_info info;
-    return dladdr(address, &info) != 0 && info.dli_fname != NULL ? info.dli_fname : "?";
-}
-
-static void check_symbols(pawli_doctor *d)
-{
-    const char *first = first_sourceid(), *called = sqlite3_sourceid();
-    if (first != NULL && first != called)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "two SQLite libraries are in this process: %s, which pawl uses, and "
-                                                   "%s\n" ONE_COPY, object_of(called), object_of(first));
-}
-
-static void check_mapped(pawli_doctor *d, int64_t pid, const char *who)
-{
-    int count = pawli_process_count_mapped(pid, "libsqlite3");
+    char mark[96], objects[1024];
+    mark_of_sqlite(mark);
+    int count = pawli_process_count_objects(pid, mark, objects, sizeof objects);
     if (count > 1)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "%d different SQLite libraries are loaded in %s (pid %" PRId64
-                                                   ")\n" ONE_COPY, count, who, pid);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "%d copies of SQLite are loaded in %s (pid %" PRId64 "): %s\n"
+                                                   ONE_COPY, count, who, pid, objects);
 }
 
 void pawli_doctor_check_copies(pawli_doctor *d)
 {
     char name[256];
-    check_symbols(d);
-    check_mapped(d, getpid(), "this process");
+    check_process(d, getpid(), "this process");
     for (size_t i = 0; i < d->pool_count; i++) {
         const pawli_patient_pool *pool = &d->pools[i];
-        if (pool->life == PAWLI_ALIVE && pool->here && pool->holder.pid != getpid())
-            check_mapped(d, pool->holder.pid, pawli_doctor_name(pool->holder.name, name));
+        if (!d->options.quick && pool->life == PAWLI_ALIVE && pool->here && pool->holder.pid != getpid())
+            check_process(d, pool->holder.pid, pawli_doctor_name(pool->holder.name, name));
     }
 }
