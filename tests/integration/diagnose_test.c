@@ -35,7 +35,8 @@ static void hear(const pawl_finding *finding, void *arg)
     h->count[finding->severity]++;
     size_t used = strlen(h->checks);
     (void)snprintf(h->checks + used, sizeof h->checks - used, " %s", finding->check);
-    if (finding->severity >= PAWL_FINDING_WARNING)
+    bool by_examiners = strcmp(finding->check, "wal") == 0; /* several, one after the other, may hold the log */
+    if (finding->severity >= PAWL_FINDING_WARNING && !by_examiners)
         (void)snprintf(h->worst, sizeof h->worst, "%s: %s", finding->check, finding->text);
     if (finding->struct_size != sizeof *finding || finding->text[0] == '\0'
         || strpbrk(finding->text, "\n\033") != NULL || (finding->remedy != NULL && finding->remedy[0] == '\0'))
@@ -108,7 +109,8 @@ static void a_pool_at_work_is_healthy(void **state)
     _Atomic bool over = false;
     _Atomic int looks = 0;
     examiner examiners[EXAMINERS] = { 0 };
-    pawl_pool *pool = open_pool(t, .executors = 2, .synchronous = PAWL_SYNCHRONOUS_NORMAL);
+    pawl_pool *pool = open_pool(t, .executors = 2, .synchronous = PAWL_SYNCHRONOUS_NORMAL,
+                                .keep_succeeded_max = 1000, .keep_failed_max = 1000); /* pruned meanwhile */
     assert_ok(pawl_register(pool, "good", succeed, &ran, NULL));
     assert_ok(pawl_register(pool, "bad", stumble, &ran, NULL));
     assert_ok(pawl_start(pool));

@@ -175,6 +175,12 @@ END
 leave_log
 doctor 0 "a log that was left behind" left.db
 check "  it is still there" test -s left.db-wal
+rm left.db-shm
+at_work=yes
+doctor 0 "a log without its index" left.db
+at_work=no
+finds note wal "had no index" ""
+check "  the log is still there" test -s left.db-wal
 : >left.db-wal
 doctor 0 "an empty log that was left behind" left.db
 rm -f left.db-*

@@ -36,6 +36,7 @@ typedef struct pawli_doctor {
     bool is_open;  /* s->reader can be asked */
     bool is_pawls; /* it holds pawl's tables, in a version that is known here */
     bool is_wal;
+    bool lacked_index; /* there was a log, without the index that all its readers need */
     int64_t now_ms, boot_ms;
     pawli_presence presence;
     pawli_patient_pool *pools;

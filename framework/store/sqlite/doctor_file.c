@@ -159,6 +159,9 @@ void pawli_doctor_check_wal(pawli_doctor *d)
         return;
     }
     (void)pawli_phrase_bytes((uint64_t)wal, size);
+    if (d->lacked_index)
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "the log had no index: %s-shm had to be made anew to read it, and stays "
+                                                "until somebody closes the file as the last", d->s->path);
     if (wal > LOG_BYTES_MAX)
         tell_large(d, size);
     else

@@ -67,7 +67,9 @@ static void tell_version(pawli_doctor *d)
 
 void pawli_doctor_check_schema(pawli_doctor *d)
 {
-    bool present, had_both = pawli_doctor_size(d, "-wal") >= 0 && pawli_doctor_size(d, "-shm") >= 0;
+    bool present, had_index = pawli_doctor_size(d, "-shm") >= 0;
+    bool had_both = had_index && pawli_doctor_size(d, "-wal") >= 0;
+    d->lacked_index = !had_index && pawli_doctor_size(d, "-wal") > 0;
     if (pawli_sqlite_connect_reader(d->s) != PAWL_OK) {
         explain_connect_failure(d);
         return;
