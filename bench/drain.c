@@ -10,14 +10,11 @@ static void fill(pawl_pool *pool, int64_t backlog)
 {
     char payload[BENCH_PAYLOAD_BYTES];
     memset(payload, 'x', sizeof payload);
-    pawl_job_spec *specs = calloc(GROUP, sizeof *specs);
-    if (specs == NULL)
-        bench_check(PAWL_ERR_NOMEM, "fill");
+    static pawl_job_spec specs[GROUP];
     for (int i = 0; i < GROUP; i++)
         specs[i] = *PAWL_JOB(.kind = "noop", .payload = payload, .payload_bytes = sizeof payload);
     for (int64_t done = 0; done < backlog; done += GROUP)
         bench_check(pawl_enqueue_many(pool, specs, GROUP, NULL, NULL), "fill");
-    free(specs);
 }
 
 double bench_drain(const bench *b, int64_t backlog)

@@ -13,7 +13,7 @@
 
 #define BATCH_JOBS_MAX 1024 /* new jobs in one transaction, unless one call brings more */
 #define BATCH_JOBS_MIN 256
-#define BLANKS_KEPT (2 * PAWLI_CLAIMS_MAX)
+#define BLANKS_KEPT ((size_t)2 * PAWLI_CLAIMS_MAX)
 #define PRUNE_BASE 100
 #define EVICT_AGAIN_NS (1000 * PAWLI_NS_PER_MS)
 

@@ -66,11 +66,11 @@ static pawl_status one(pawl_pool *pool, pawli_operation_type type, int64_t id)
         return st;
     if (each == PAWL_ERR_NOT_FOUND)
         return pawli_fail(each, "%s: has no job %" PRId64, pool->path, id);
+    if (each == PAWL_ERR_STATE && type == PAWLI_CANCEL)
+        return pawli_fail(each, "job %" PRId64 " has ended; only a job that has not can be cancelled", id);
     if (each == PAWL_ERR_STATE)
-        return pawli_fail(each, type == PAWLI_CANCEL
-                                    ? "job %" PRId64 " has ended; only a job that has not can be cancelled"
-                                    : "job %" PRId64 " is neither failed nor cancelled; only such a job can "
-                                      "be requeued", id);
+        return pawli_fail(each, "job %" PRId64 " is neither failed nor cancelled; only such a job can be "
+                                "requeued", id);
     return each;
 }
 

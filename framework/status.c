@@ -1,4 +1,5 @@
 /* status.c - codes to text, and each thread's last error message. Any thread. */
+#define PAWLI_STATUS_C
 #include "status.h"
 
 #include <stdarg.h>

@@ -62,7 +62,7 @@ bool pawli_writer_step_as_caller(pawl_pool *pool);
 /* When the next step has something to do although no command came; steady ns of the pool's clock. */
 int64_t pawli_writer_next_ns(pawl_pool *pool);
 /* The writer thread, until pool->writer_exits. */
-void *pawli_writer_main(void *pool);
+void *pawli_writer_main(void *arg);
 /* Answers what has waited too long, or all of it. */
 void pawli_writer_expire(pawl_pool *pool, pawl_status status, bool all);
 /* Are there callers to answer or outcomes to write? */

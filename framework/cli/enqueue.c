@@ -108,14 +108,13 @@ static bool check(cli_arguments *arguments, const struct request *request)
 
 static bool read_payload(const cli_arguments *arguments, struct request *request)
 {
-    const char *operand = request->file == NULL ? arguments->operands[1] : NULL;
     pawl_job_spec *spec = &request->spec;
-    if (operand != NULL && strcmp(operand, "-") != 0) {
-        spec->payload = operand;
-        spec->payload_bytes = strlen(operand);
+    const char *path = request->file != NULL ? request->file : arguments->operands[1];
+    if (request->file == NULL && strcmp(path, "-") != 0) {
+        spec->payload = path; /* it is the payload itself */
+        spec->payload_bytes = strlen(path);
         return true;
     }
-    const char *path = operand != NULL ? operand : request->file;
     if (!cli_payload_read(path, &request->read_bytes, &spec->payload_bytes)) {
         cli_problem(arguments->verb->name, "cannot read the payload from %s: %s",
                     strcmp(path, "-") == 0 ? "standard input" : path,

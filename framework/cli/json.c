@@ -39,7 +39,7 @@ void cli_json_set_time(json_t *object, const char *name, int64_t time_ms)
 void cli_json_set_text(json_t *object, const char *name, const char *text)
 {
     json_t *value = text == NULL ? json_null() : json_string(text);
-    if (value == NULL) {
+    if (value == NULL && text != NULL) { /* not UTF-8 */
         char *escaped = cli_text_escape(text, strlen(text));
         value = json_string(escaped);
         free(escaped);
@@ -49,7 +49,8 @@ void cli_json_set_text(json_t *object, const char *name, const char *text)
 
 static json_t *base64(const unsigned char *bytes, size_t count)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+    enum { PADDING = 64 };
     size_t text_bytes = (count + 2) / 3 * 4;
     char *text = malloc(text_bytes + 1);
     if (text == NULL)
@@ -61,8 +62,8 @@ static json_t *base64(const unsigned char *bytes, size_t count)
         group |= i + 2 < count ? bytes[i + 2] : 0;
         *to++ = digits[group >> 18];
         *to++ = digits[group >> 12 & 63];
-        *to++ = i + 1 < count ? digits[group >> 6 & 63] : '=';
-        *to++ = i + 2 < count ? digits[group & 63] : '=';
+        *to++ = digits[i + 1 < count ? group >> 6 & 63 : PADDING];
+        *to++ = digits[i + 2 < count ? group & 63 : PADDING];
     }
     json_t *value = json_stringn(text, text_bytes);
     free(text);

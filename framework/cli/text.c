@@ -109,6 +109,7 @@ char *cli_text_escape(const void *bytes, size_t count)
     if (memory == NULL)
         cli_out_of_memory();
     cli_text_write(memory, bytes, count);
+    /* cppcheck-suppress nullPointerRedundantCheck ; cli_out_of_memory() does not return */
     if (fclose(memory) != 0 || text == NULL)
         cli_out_of_memory();
     return text;

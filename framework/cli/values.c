@@ -154,7 +154,7 @@ bool cli_moment_parse(const char *text, int64_t *ms_out)
     if (*text != '\0' || hour > 23 || minute > 59 || second > 59)
         return false;
     *ms_out = ((days_from_date(year, month, day) * 24 + hour) * 60 + minute) * 60000
-              + second * 1000 + ms;
+              + second * INT64_C(1000) + ms;
     return true;
 }
 

@@ -80,7 +80,7 @@ static void write_time_left(const struct progress_sample *sample, const struct s
 {
     int64_t left = sample->total - sample->done;
     if (sample->walking || speed->files_per_s < 0.01)
-        snprintf(out, TEXT_NUMBER_MAX, "-:--");
+        (void)snprintf(out, TEXT_NUMBER_MAX, "-:--");
     else
         text_clock((int64_t)((double)left / speed->files_per_s + 0.5), out);
 }
@@ -93,7 +93,7 @@ static void write_line(const struct progress_sample *sample, const struct speed 
     char bytes[TEXT_NUMBER_MAX], left[TEXT_NUMBER_MAX];
     int64_t percent = sample->total > 0 ? sample->done * 100 / sample->total : 0;
     write_time_left(sample, speed, left);
-    snprintf(line, LINE_BYTES,
+    (void)snprintf(line, LINE_BYTES,
              "%s / %s%s files  %" PRId64 " %%  %s jobs/s  %s/s  %" PRId64 " failed  %" PRId64
              " retries  %s left%s",
              text_number(sample->done, done), text_number(sample->total, total),
@@ -109,7 +109,7 @@ static void draw(struct progress *progress, const char *line)
     int columns = (int)terminal_columns() - 1; /* the last one would wrap */
     int length = snprintf(out, sizeof out, "%s%.*s", erase_line, columns, line);
     pthread_mutex_lock(&progress->lock);
-    fwrite(out, 1, (size_t)length, stderr);
+    (void)fwrite(out, 1, (size_t)length, stderr);
     progress->drawn = true;
     pthread_mutex_unlock(&progress->lock);
 }

@@ -37,7 +37,7 @@ struct result *result_create(const char *path, int64_t mtime_ns, const struct sc
     result->scan = *scan;
     result->mtime_ns = mtime_ns;
     result->path_bytes = bytes;
-    memcpy(result->path, path, bytes);
+    memcpy(result->path, path, bytes); /* NOLINT(bugprone-not-null-terminated-result): counted */
     return result;
 }
 

@@ -21,7 +21,7 @@ struct result *result_create(const char *path, int64_t mtime_ns, const struct sc
 void result_drop(void *result);
 
 /** A pawl_apply_fn: writes the row of a struct result through the writer's connection. */
-pawl_status results_record(void *db, pawl_job *job, void *result);
+pawl_status results_record(void *db, pawl_job *job, void *arg);
 
 /** The program's own connection to the database, with the table in it. One thread at a time. NULL:
  *  the reason has been said. */

@@ -114,7 +114,7 @@ const char *text_size(double bytes, char out[TEXT_NUMBER_MAX])
         bytes /= 1000;
         unit++;
     }
-    snprintf(out, TEXT_NUMBER_MAX, "%.*f %s", unit > 0, bytes, units[unit]);
+    (void)snprintf(out, TEXT_NUMBER_MAX, "%.*f %s", unit > 0, bytes, units[unit]);
     return out;
 }
 
@@ -123,8 +123,8 @@ const char *text_clock(int64_t seconds, char out[TEXT_NUMBER_MAX])
     int64_t hours = seconds / 3600;
     int minutes = (int)(seconds / 60 % 60), rest = (int)(seconds % 60);
     if (hours > 0)
-        snprintf(out, TEXT_NUMBER_MAX, "%" PRId64 ":%02d:%02d", hours, minutes, rest);
+        (void)snprintf(out, TEXT_NUMBER_MAX, "%" PRId64 ":%02d:%02d", hours, minutes, rest);
     else
-        snprintf(out, TEXT_NUMBER_MAX, "%d:%02d", minutes, rest);
+        (void)snprintf(out, TEXT_NUMBER_MAX, "%d:%02d", minutes, rest);
     return out;
 }

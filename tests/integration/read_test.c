@@ -93,7 +93,8 @@ static void older_callers_get_no_more_than_they_said(void **state)
 {
     int64_t ids[6];
     pawl_pool *pool = open_with_jobs(state, ids);
-    unsigned char *raw = malloc(2 * sizeof(pawl_job_info));
+    const size_t room = 2 * sizeof(pawl_job_info);
+    unsigned char *raw = malloc(room);
     for (size_t said = offsetof(pawl_job_info, id); said <= 2 * sizeof(pawl_job_info); said += 8) {
         memset(raw, 0x5A, 2 * sizeof(pawl_job_info));
         memset(raw, 0, said);
@@ -117,7 +118,8 @@ static void older_callers_get_no_more_than_they_said(void **state)
     free(raw);
 
     size_t said = offsetof(pawl_stats_info, commits);
-    unsigned char *older = malloc(sizeof(pawl_stats_info));
+    const size_t known = sizeof(pawl_stats_info);
+    unsigned char *older = malloc(known);
     memset(older, 0x5A, sizeof(pawl_stats_info));
     memset(older, 0, said);
     memcpy(older, &said, sizeof said);
@@ -185,8 +187,8 @@ static void list_pages_through_a_filter(void **state)
                      capacity, ids, 3);
         assert_pages(pool, (pawl_filter){ .kind = "mail" }, capacity, mails, 5);
         assert_pages(pool, (pawl_filter){ .queue = "q" }, capacity, &ids[4], 1);
-        assert_pages(pool, (pawl_filter){ .queue = "q", .kind = "mail" }, capacity, NULL, 0);
-        assert_pages(pool, (pawl_filter){ .states = 1u << PAWL_STATE_BLOCKED }, capacity, NULL, 0);
+        assert_pages(pool, (pawl_filter){ .queue = "q", .kind = "mail" }, capacity, waiting, 0);
+        assert_pages(pool, (pawl_filter){ .states = 1u << PAWL_STATE_BLOCKED }, capacity, waiting, 0);
     }
     pawl_filter unknown = { .struct_size = sizeof unknown, .states = 1u << 20 };
     pawl_job_info info = PAWL_JOB_INFO_INIT;

@@ -636,7 +636,7 @@ static void claims_follow_priority_and_id(void **state)
     for (int i = 1; i < 600; i++) {
         int64_t before = o.ids[i - 1], after = o.ids[i];
         assert_true(priorities[before] > priorities[after]
-                    || (priorities[before] == priorities[after] && before < after));
+                    || (before < after && priorities[before] == priorities[after]));
     }
 }
 

@@ -42,7 +42,7 @@ static int grow(pawl_job *job, void *arg)
     tree *here = arg;
     pawl_pool *pool = pawl_job_pool(job);
     size_t bytes;
-    int depth = *(const char *)pawl_job_payload(job, &bytes);
+    int depth = *(const unsigned char *)pawl_job_payload(job, &bytes);
     (void)atomic_fetch_add(&here->ran, 1);
     for (int i = 0; i < 2 && depth < here->depth; i++) {
         char next = (char)(depth + 1);

@@ -7,12 +7,27 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include <pawl/pawl.h>
 
 #include "temp.h"
+
+/* An analyser is told in words it knows that nothing goes on after an assertion that does not hold. */
+#if defined(__clang_analyzer__) || defined(__cppcheck__)
+#undef assert_true
+#undef assert_false
+#undef assert_null
+#undef assert_non_null
+#undef assert_int_equal
+#define assert_true(c) ((c) ? (void)0 : abort())
+#define assert_false(c) assert_true(!(c))
+#define assert_null(p) assert_true((p) == NULL)
+#define assert_non_null(p) assert_true((p) != NULL)
+#define assert_int_equal(a, b) assert_true((intmax_t)(a) == (intmax_t)(b))
+#endif
 
 struct sqlite3;
 

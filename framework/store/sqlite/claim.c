@@ -165,7 +165,7 @@ static int gather_fresh(merge *m)
         total += group->count;
     if (total == 0)
         return SQLITE_OK;
-    m->fresh = malloc(total * sizeof *m->fresh);
+    m->fresh = malloc(total * sizeof *m->fresh); /* NOLINT(bugprone-sizeof-expression): pointers are meant */
     if (m->fresh == NULL)
         return SQLITE_NOMEM;
     for (pawli_new_jobs *group = m->s->batch->enqueues; group != NULL; group = group->next)

@@ -112,7 +112,9 @@ static void end_walk(pawli_sqlite *s)
 int pawli_prune_apply(pawli_sqlite *s)
 {
     walk_row rows[PAWLI_SLICE];
-    size_t count, most = s->batch->prune_max < PAWLI_SLICE ? s->batch->prune_max : PAWLI_SLICE;
+    size_t count, most = s->batch->prune_max;
+    if (most > PAWLI_SLICE)
+        most = PAWLI_SLICE;
     if (s->batch->now_ms >= s->prune_again_ms && !keeps_for_ever(s->host.options))
         s->prune_walking = true;
     if (most == 0 || !pawli_prune_wanted(s))

@@ -132,7 +132,7 @@ int pawli_promote_apply(pawli_sqlite *s);
 int pawli_enqueue_prepare(pawli_sqlite *s, pawli_new_jobs *group);
 int pawli_enqueue_insert(pawli_sqlite *s, pawli_new_jobs *groups);
 int pawli_enqueue_one(pawli_sqlite *s, pawli_new_jobs *group); /* prepare and insert one group */
-int pawli_claim_apply(pawli_sqlite *s, bool hand_off);
+int pawli_claim_apply(pawli_sqlite *s, bool with_fresh);
 void pawli_claim_undo(pawli_sqlite *s);
 int pawli_prune_apply(pawli_sqlite *s);
 /* Ends a row that somebody's SQL has left unusable: it must not stand in the way of others (I23). */

@@ -93,7 +93,7 @@ static void an_effect_that_fails_fails_alone(void **state)
         endings[1].effects = &bad_effect;
         endings[0].next = &endings[1];
         endings[1].next = &endings[2];
-        pawl_status cancel;
+        pawl_status cancel = PAWL_ERR_UNKNOWN;
         pawli_operation operation = { .type = PAWLI_CANCEL, .ids = &victim, .count = 1, .each = &cancel };
         pawli_new_jobs group = { .jobs = &fresh, .count = 1 };
         pool_write(p, &(pawli_batch){ .endings = endings, .operations = &operation, .enqueues = &group });

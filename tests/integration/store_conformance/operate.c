@@ -9,7 +9,8 @@ static int64_t job_in(pool *p, const char *where)
     static int32_t priority; /* the newest is claimed first */
     if (strcmp(where, "later") == 0)
         return put_job(p, .available_at_ms = p->rig->now_ms + 60000);
-    int64_t id = put_job(p, .priority = ++priority % 600);
+    priority = (priority + 1) % 600;
+    int64_t id = put_job(p, .priority = priority);
     if (strcmp(where, "pending") == 0)
         return id;
     pawli_claim *claim = pool_claim_one(p);

@@ -46,7 +46,7 @@ typedef struct suite {
     const struct CMUnitTest *tests;
     size_t count;
 } suite;
-#define SUITE(tests_name, shown) { shown, tests_name, sizeof tests_name / sizeof tests_name[0] }
+#define SUITE(tests_name, shown) { shown, (tests_name), sizeof(tests_name) / sizeof((tests_name)[0]) }
 
 /* Kinds that the pools serve; any other, and the queue "elsewhere", they do not. "two" may run twice. */
 enum { SERVE_A, SERVE_B, SERVE_TWO, SERVED };

@@ -100,16 +100,11 @@ static void create_effects(const char *path)
     sql_close(db);
 }
 
-static pawl_status run_effect(void *db, const char *format, int64_t number)
-{
-    char sql[160];
-    (void)snprintf(sql, sizeof sql, format, number);
-    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PAWL_OK : PAWL_ERR_STORE;
-}
-
 static pawl_status write_effect(void *db, int64_t number)
 {
-    return run_effect(db, "INSERT INTO effects (number) VALUES (%" PRId64 ")", number);
+    char sql[160];
+    (void)snprintf(sql, sizeof sql, "INSERT INTO effects (number) VALUES (%" PRId64 ")", number);
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PAWL_OK : PAWL_ERR_STORE;
 }
 
 static bool has_effect(const char *path, int64_t number)
@@ -168,6 +163,7 @@ static pawli_ending end_with_statement(rig *r, statement_effect *statement, int6
     assert_stored(p, jobs[0].id, PAWL_STATE_SUCCEEDED, 1);
     assert_stored(p, jobs[2].id, PAWL_STATE_SUCCEEDED, 1);
     *id = jobs[1].id;
+    middle.effects = NULL;
     return middle;
 }
 
