@@ -8,13 +8,14 @@
 #   tsan     ThreadSanitizer: unit, integration and stress tests
 #   clang    clang, warnings are errors: builds
 #   release  optimised and hardened, warnings are errors: builds
+#   lint     clang-tidy and cppcheck find nothing
 #
 # A stage that fails does not stop the next ones. Exit status: 0 if every stage passed.
 set -u
 root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/.setup/setup.sh"
 
-stages="dev asan tsan clang release"
+stages="dev asan tsan clang release lint"
 summary=""
 failed=0
 start=$(date +%s)
@@ -73,6 +74,11 @@ stage_clang()
 stage_release()
 {
     build release "$strict" -DPAWL_TESTS=OFF -DPAWL_BENCH=OFF
+}
+
+stage_lint()
+{
+    sh "$root/tests/lint.sh"
 }
 
 # counts STAGE: "12 tests passed" or "3 of 12 tests failed", from ctest's closing line.
