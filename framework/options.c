@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "channel.h"
 #include "clock.h"
+#include "cpus.h"
 #include "retry.h"
 #include "status.h"
 
@@ -28,36 +28,6 @@ bool pawli_struct_read(void *ours, size_t bytes, const void *given)
     memcpy(ours, given, known);
     memcpy(ours, &known, sizeof known);
     return true;
-}
-
-/* cgroup v2, else v1: a quota of 150 000 µs in each 100 000 µs is one and a half CPUs. */
-static uint32_t cpus_by_quota(void)
-{
-    long long quota = -1, period = 0;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (file != NULL) {
-        if (fscanf(file, "%lld %lld", &quota, &period) != 2)
-            quota = -1; /* "max": no limit */
-        (void)fclose(file);
-    } else if ((file = fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re")) != NULL) {
-        if (fscanf(file, "%lld", &quota) != 1)
-            quota = -1;
-        (void)fclose(file);
-        period = 100000;
-    }
-    if (quota <= 0 || period <= 0)
-        return UINT32_MAX;
-    long long cpus = (quota + period - 1) / period;
-    return cpus > UINT32_MAX ? UINT32_MAX : (uint32_t)cpus;
-}
-
-uint32_t pawli_cpus_usable(void)
-{
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    uint32_t cpus = count > 0 ? (uint32_t)count : 1;
-    uint32_t quota = cpus_by_quota();
-    return quota < cpus ? quota : cpus;
 }
 
 /* A number that is 0 for the default, or within its bounds. */

@@ -45,7 +45,4 @@ bool pawli_options_serve(const pawli_options *options, const char *queue);
  * is zero. False: struct_size was not set. */
 bool pawli_struct_read(void *ours, size_t bytes, const void *given);
 
-/* The CPUs that this process may use by affinity and cgroup quota (G5); at least 1. */
-uint32_t pawli_cpus_usable(void);
-
 #endif

@@ -1,5 +1,6 @@
 /* options_test.c - every option at its default and at both ends of its range; each value is honoured or
  * refused with a message that names the option (T2). */
+#include "cpus.h"
 #include "options.h"
 
 #include <limits.h>
