@@ -25,7 +25,9 @@ static bool is_cancelled(const pawl_job *job)
     return atomic_load(&job->stop_reason) == PAWL_STOP_CANCEL;
 }
 
-static void run(pawl_pool *pool, pawl_job *job, uint32_t number)
+/* False: this is a forked child, in which the handler returned as well. The job is the parent's, and so is
+ * the mapped record of it (R10): the thread ends, and with it, being the only one, the child. */
+static bool run(pawl_pool *pool, pawl_job *job, uint32_t number)
 {
     /* Before the handler is called: if it kills the process, this says which job it was. */
     pawli_presence_set(&pool->presence, number, job->claim.fence);
@@ -33,12 +35,15 @@ static void run(pawl_pool *pool, pawl_job *job, uint32_t number)
     atomic_store(&job->started_ns, pawli_clock_steady_ns(&pool->clock));
     atomic_store(&job->phase, PAWLI_PHASE_STARTED);
     int returned = is_cancelled(job) ? PAWL_CANCELLED : call_handler(job);
+    if (pawli_fork_mark_is_child(&pool->fork_mark))
+        return false;
     pawli_dispatch_done(&pool->dispatch);
     pawli_job_returned(job, returned);
     /* After it: a backoff function still belongs to the job, and a detached one takes a slot of its own. */
     pawli_handler_job_set(NULL);
     pawli_crash_mark(NULL, 0);
     pawli_presence_set(&pool->presence, number, 0);
+    return true;
 }
 
 bool pawli_executor_step(pawl_pool *pool, uint32_t number, bool wait)
@@ -46,8 +51,7 @@ bool pawli_executor_step(pawl_pool *pool, uint32_t number, bool wait)
     pawl_job *job = wait ? pawli_dispatch_get(&pool->dispatch) : pawli_dispatch_try(&pool->dispatch);
     if (job == NULL)
         return false;
-    run(pool, job, number);
-    return true;
+    return run(pool, job, number);
 }
 
 static void *executor_main(void *arg)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "enqueue.h"
 #include "pool.h"
@@ -26,6 +27,7 @@ pawl_job *pawli_job_create(pawl_pool *pool)
     if (job == NULL)
         return NULL;
     job->pool = pool;
+    job->pid = pool->fork_mark.pid;
     job->finalize.type = PAWLI_COMMAND_FINALIZE;
     job->heartbeat.type = PAWLI_COMMAND_HEARTBEAT;
     job->ending.claim = job->eviction.claim = &job->claim;
@@ -149,6 +151,17 @@ uint64_t pawl_job_fence(const pawl_job *job)
     return job->claim.fence;
 }
 
+/* Is this a forked child, where the job is the parent's (R10)? The pool is not asked: it may be gone. */
+static bool is_in_child(const pawl_job *job)
+{
+    return job->pid != getpid();
+}
+
+static pawl_status forked(const pawl_job *job)
+{
+    return pawli_fail(PAWL_ERR_FORKED, "job %" PRId64 ": is being run by the parent of this process", job->claim.job);
+}
+
 /* ---------------------------------------------------------------------------- stopping */
 
 bool pawli_job_timed_out(const pawl_job *job)
@@ -222,12 +235,16 @@ pawl_status pawl_job_on_success(pawl_job *job, pawl_apply_fn fn, void *arg, void
 {
     if (fn == NULL)
         return pawli_fail(PAWL_ERR_INVALID, "pawl_job_on_success: the function is NULL");
+    if (is_in_child(job))
+        return forked(job);
     return append_effect(job, &(pawli_effect){ .fn = fn, .arg = arg, .drop = drop });
 }
 
 pawl_status pawl_job_then(pawl_job *job, const pawl_job_spec *spec)
 {
     pawli_enqueue_request *request;
+    if (is_in_child(job))
+        return forked(job);
     if (atomic_load(&job->lost)) /* and the pool may be gone */
         return pawli_fail(PAWL_ERR_LEASE_LOST, "job %" PRId64 ": its claim was lost", job->claim.job);
     pawl_status st = pawli_enqueue_build(job->pool, spec, 1, NULL, &request);
@@ -247,6 +264,8 @@ pawl_status pawl_job_heartbeat(pawl_job *job)
     int idle = PAWLI_BEAT_IDLE;
     if (pawli_role_now() == PAWLI_ROLE_APPLY)
         return pawli_fail(PAWL_ERR_STATE, "pawl_job_heartbeat: not from an on_success function");
+    if (is_in_child(job))
+        return forked(job);
     if (!atomic_load(&job->lost)
         && atomic_compare_exchange_strong(&job->heartbeat_state, &idle, PAWLI_BEAT_POSTED))
         pawli_channel_post(&pool->channel, &job->heartbeat);
@@ -406,6 +425,8 @@ pawl_status pawl_job_finish(pawl_job *job, int outcome)
 {
     if (job == NULL)
         return pawli_fail(PAWL_ERR_INVALID, "pawl_job_finish: the job is NULL");
+    if (is_in_child(job)) /* before anything that the parent shares */
+        return forked(job);
     job->returned = outcome;
     int phase = PAWLI_PHASE_STARTED;
     bool lost = atomic_load(&job->lost);

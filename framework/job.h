@@ -5,6 +5,7 @@
 #include <pawl/pawl.h>
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "command.h"
 #include "registry.h"
@@ -29,6 +30,7 @@ typedef enum pawli_beat_state {
 struct pawl_job {
     pawli_claim claim; /* first: filled by the store, read-only once dispatched */
     pawl_pool *pool;
+    pid_t pid; /* of the process that runs it */
     pawli_names *names; /* held only while ABANDONED */
 
     /* The writer's role. */
