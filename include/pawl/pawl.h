@@ -73,7 +73,8 @@ typedef enum pawl_status {
     PAWL_ERR_TIMEOUT = -10,     /* the time given is over; what was begun goes on */
     PAWL_ERR_CLOSED = -11,      /* the pool is closed or closing */
     PAWL_ERR_FORKED = -12,      /* the pool belongs to the parent of this process */
-    PAWL_ERR_VERSION = -13      /* the file was written by a newer pawl */
+    PAWL_ERR_VERSION = -13      /* the file was written by a newer pawl; or by an older one, and only a
+                                   pool that may write can upgrade it */
 } pawl_status;
 
 typedef enum pawl_state {

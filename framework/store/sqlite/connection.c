@@ -359,17 +359,17 @@ static pawl_status open_database(pawli_sqlite *s)
 
 static pawl_status prepare_schema(pawli_sqlite *s)
 {
-    bool present;
-    pawl_status st = pawli_sqlite_schema_check(s->db, s->path, &present);
+    int64_t version;
+    pawl_status st = pawli_sqlite_schema_check(s->db, s->path, &version);
     if (st != PAWL_OK)
         return st;
-    if (!present && (s->host.options->flags & PAWL_OPEN_EXISTING) != 0)
+    if (version == 0 && (s->host.options->flags & PAWL_OPEN_EXISTING) != 0)
         return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: holds no pawl tables; create them with: pawl init %s",
                           s->path, s->path);
     int rc = switch_to_wal(s);
     if (rc != SQLITE_OK)
         return pawli_sqlite_failed(s, s->db, rc, "switch it to WAL mode");
-    return present ? PAWL_OK : pawli_sqlite_schema_create(s);
+    return version == PAWLI_SCHEMA_VERSION ? PAWL_OK : pawli_sqlite_schema_prepare(s);
 }
 
 static pawl_status adopt_hooks(pawli_sqlite *s)
@@ -475,16 +475,6 @@ pawl_status pawli_sqlite_connect_reader(pawli_sqlite *s)
     return connect_immutable(s);
 }
 
-static pawl_status check_readable(pawli_sqlite *s)
-{
-    bool present;
-    pawl_status st = pawli_sqlite_schema_check(s->reader, s->path, &present);
-    if (st == PAWL_OK && !present)
-        st = pawli_fail(PAWL_ERR_NOT_FOUND, "%s: holds no pawl tables; create them with: pawl init %s",
-                        s->path, s->path);
-    return st;
-}
-
 /* Under the reader lock. */
 pawl_status pawli_sqlite_open_reader(pawli_sqlite *s)
 {
@@ -496,7 +486,7 @@ pawl_status pawli_sqlite_open_reader(pawli_sqlite *s)
                           s->path);
     pawl_status st = pawli_sqlite_connect_reader(s);
     if (st == PAWL_OK)
-        st = check_readable(s);
+        st = pawli_sqlite_schema_readable(s->reader, s->path);
     if (st != PAWL_OK) {
         (void)sqlite3_close_v2(s->reader);
         s->reader = NULL;

@@ -1,12 +1,24 @@
 /* enqueue.c - stores new jobs: finds their lanes and keys first, then inserts all of them at once.
  * Threads: the writer's role, inside its transaction.
  * Keeps:   I1 with the commit; I16 one stored job per (kind, idempotency key). */
+#include <string.h>
+
+#include "../../text.h"
 #include "sqlite_store.h"
+
+/* A key that can be text is stored as text, so that people find it in SQL, and any other as a blob. Either
+ * way it is the same bytes, and one key has one form (I16). */
+pawli_value pawli_key_value(const void *key, size_t bytes)
+{
+    bool is_text = key != NULL && memchr(key, '\0', bytes) == NULL && pawli_utf8_valid(key, bytes);
+    return is_text ? TEXTN(key, bytes) : BLOB(key, bytes);
+}
 
 static int find_by_key(pawli_sqlite *s, pawli_new_job *job)
 {
     return pawli_read_integer(s, PAWLI_SQL_JOB_BY_KEY,
-                              PAWLI_VALUES(NUM(job->lane->kind_id), BLOB(job->key, job->key_bytes)),
+                              PAWLI_VALUES(NUM(job->lane->kind_id),
+                                           pawli_key_value(job->key, job->key_bytes)),
                               &job->id, &job->exists);
 }
 

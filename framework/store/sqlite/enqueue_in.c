@@ -82,6 +82,9 @@ static pawl_status check_schema(insertion *in)
     if (version > PAWLI_SCHEMA_VERSION)
         return pawli_fail(PAWL_ERR_VERSION, "pawl_enqueue_in: \"%s\" was written by a newer pawl; upgrade "
                                             "this program", in->schema);
+    if (version < PAWLI_SCHEMA_VERSION)
+        return pawli_fail(PAWL_ERR_VERSION, "pawl_enqueue_in: \"%s\" was written by an older pawl; open a pool on "
+                                            "the file once to upgrade it, or run: pawl init FILE", in->schema);
     rc = run(in, "SELECT value FROM \"%w\".pawl_meta WHERE key = 'epoch'", NULL, 0, &epoch, &found);
     in->fence_base = epoch << PAWLI_FENCE_EPOCH_SHIFT;
     return rc == SQLITE_OK ? PAWL_OK : failed(in, rc);
@@ -108,7 +111,7 @@ static int find_key(insertion *in)
 {
     if (in->job.key == NULL)
         return SQLITE_OK;
-    const pawli_value key[] = { NUM(in->kind), BLOB(in->job.key, in->job.key_bytes) };
+    const pawli_value key[] = { NUM(in->kind), pawli_key_value(in->job.key, in->job.key_bytes) };
     return run(in, "SELECT id FROM \"%w\".pawl_job WHERE kind = ?1 AND idempotency_key = ?2", key, 2,
                &in->job.id, &in->job.exists);
 }
@@ -128,7 +131,7 @@ static int insert(insertion *in)
                                 NUM(job->timeout_ms),
                                 NUM(later ? job->available_at_ms : in->now_ms),
                                 NUM(in->now_ms),
-                                BLOB(job->key, job->key_bytes),
+                                pawli_key_value(job->key, job->key_bytes),
                                 BLOB(job->payload, job->payload_bytes) };
     int rc = run(in,
                  "INSERT INTO \"%w\".pawl_job (lane, kind, status, priority, attempts, max_attempts,"

@@ -160,6 +160,15 @@ static void claim_column(const pawli_sqlite *s, const pawli_new_job *job, int co
     }
 }
 
+static void key_column(const pawli_new_job *job, sqlite3_context *out)
+{
+    const pawli_value key = pawli_key_value(job->key, job->key_bytes);
+    if (key.type == PAWLI_VALUE_TEXT)
+        sqlite3_result_text64(out, key.bytes, key.count, SQLITE_STATIC, SQLITE_UTF8);
+    else if (key.type == PAWLI_VALUE_BLOB)
+        sqlite3_result_blob64(out, key.bytes, key.count, SQLITE_STATIC);
+}
+
 static int column(sqlite3_vtab_cursor *base, sqlite3_context *out, int index)
 {
     const cursor *c = (const cursor *)(const void *)base;
@@ -173,10 +182,7 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *out, int index)
     case COLUMN_TIMEOUT: sqlite3_result_int64(out, job->timeout_ms); break;
     case COLUMN_AVAILABLE_AT: sqlite3_result_int64(out, job->available_at_ms); break;
     case COLUMN_NOW: sqlite3_result_int64(out, c->store->batch->now_ms); break;
-    case COLUMN_KEY:
-        if (job->key != NULL)
-            sqlite3_result_blob64(out, job->key, job->key_bytes, SQLITE_STATIC);
-        break;
+    case COLUMN_KEY: key_column(job, out); break;
     case COLUMN_PAYLOAD:
         sqlite3_result_blob64(out, job->payload, job->payload_bytes, SQLITE_STATIC);
         break;

@@ -1,16 +1,16 @@
 /* schema.c - pawl's tables in the application's file: created once, however many open at a time.
  *
+ * The views stand in views.c, their triggers in triggers.c; migrate.c brings an older file up to this.
  * Threads: the writer's role at open; any thread for the check.
  * Keeps:   R9 foreign objects under our names are refused; user_version and application_id are the
  *          application's; R11 STRICT tables, CHECKs, ids never reused. */
 #include <string.h>
 
+#include "sql_text.h"
 #include "sqlite_store.h"
 
 #define TIME_CHECK(column) " CHECK (" column " BETWEEN 0 AND 253402300799999)"
-#define NAME_CHECK(column) " CHECK (length(CAST(" column " AS BLOB)) BETWEEN 1 AND 255)"
-#define TIME_TEXT(column) "strftime('%Y-%m-%d %H:%M:%f', " column " / 1000.0, 'unixepoch')"
-#define EVER_CLAIMED "(j.fence & 1099511627775) <> 0"
+#define NAME_CHECK(column) " CHECK (" PAWLI_CHECK_OF_NAME(column) ")"
 
 static const char tables[] =
     "CREATE TABLE pawl_meta ("
@@ -74,7 +74,7 @@ static const char tables[] =
     " claimed_at INTEGER NOT NULL" TIME_CHECK("claimed_at") ","
     " lease_until INTEGER NOT NULL,"
     " lease_boot INTEGER NOT NULL,"
-    " idempotency_key BLOB CHECK (length(idempotency_key) BETWEEN 1 AND 255),"
+    " " PAWLI_COLUMN_OF_KEY ","
     " last_error TEXT,"
     " payload ANY,"
     " CHECK (attempts BETWEEN 0 AND max_attempts)) STRICT;"
@@ -83,6 +83,7 @@ static const char tables[] =
     "CREATE INDEX pawl_job_running ON pawl_job (holder) WHERE status = 3;"
     "CREATE UNIQUE INDEX pawl_job_key ON pawl_job (kind, idempotency_key)"
     " WHERE idempotency_key IS NOT NULL;"
+    PAWLI_CREATE_INDEX_DEAD
 
     "CREATE TABLE pawl_attempts ("
     " job INTEGER NOT NULL,"
@@ -96,27 +97,8 @@ static const char tables[] =
     " error TEXT,"
     " PRIMARY KEY (job, fence)) STRICT, WITHOUT ROWID;"
 
-    "INSERT INTO pawl_meta (key, value) VALUES ('schema', 1), ('epoch', 1), ('fence', 0),"
-    " ('restarts', 0);";
-
-static const char views[] =
-    "CREATE VIEW pawl_jobs AS SELECT j.id AS id, l.queue AS queue, k.name AS kind,"
-    " j.payload AS payload,"
-    " CASE j.status WHEN 2 THEN 'pending' WHEN 8 THEN 'pending' WHEN 3 THEN 'running'"
-    " WHEN 4 THEN 'succeeded' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled'"
-    " WHEN 7 THEN 'blocked' END AS status,"
-    " j.priority AS priority,"
-    " " TIME_TEXT("j.available_at") " AS available_at,"
-    " CASE WHEN " EVER_CLAIMED " THEN " TIME_TEXT("j.claimed_at") " END AS claimed_at,"
-    " CASE WHEN " EVER_CLAIMED " THEN (SELECT h.name FROM pawl_holder h WHERE h.id = j.holder)"
-    " END AS claimed_by,"
-    " CASE WHEN j.status = 3 THEN " TIME_TEXT("j.lease_until") " END AS lease_until,"
-    " j.attempts AS attempts, j.max_attempts AS max_attempts, j.last_error AS last_error,"
-    " j.idempotency_key AS idempotency_key,"
-    " " TIME_TEXT("j.created_at") " AS created_at,"
-    " " TIME_TEXT("j.updated_at") " AS updated_at,"
-    " CASE WHEN j.status IN (4, 5, 6) THEN " TIME_TEXT("j.updated_at") " END AS finished_at"
-    " FROM pawl_job j JOIN pawl_lane l ON l.id = j.lane JOIN pawl_kind k ON k.id = j.kind;";
+    "INSERT INTO pawl_meta (key, value) VALUES ('schema', 2), ('epoch', 1), ('fence', 0),"
+    " ('restarts', 0);" PAWLI_INSERT_SQL_META;
 
 static int read_number(sqlite3 *db, const char *sql, int64_t *out, bool *found)
 {
@@ -134,16 +116,29 @@ static int read_number(sqlite3 *db, const char *sql, int64_t *out, bool *found)
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* Tells whether pawl's tables are there, in a version that this library can use. */
-pawl_status pawli_sqlite_schema_check(sqlite3 *db, const char *path, bool *present)
+static pawl_status judge(int64_t version, const char *path)
 {
-    int64_t objects = 0, version = 0;
+    if (version > PAWLI_SCHEMA_VERSION)
+        return pawli_fail(PAWL_ERR_VERSION, "%s: was written by a newer pawl (schema %lld; this is pawl "
+                                            "%s with schema %d); upgrade this program", path,
+                          (long long)version, PAWL_VERSION, PAWLI_SCHEMA_VERSION);
+    if (version < 1)
+        return pawli_fail(PAWL_ERR_INVALID, "%s: pawl_meta names schema %lld, which no pawl has written; "
+                                            "restore a backup, or use another file", path,
+                          (long long)version);
+    return PAWL_OK;
+}
+
+/* Which schema of ours the file holds: 0 for none. An older one is for pawli_sqlite_schema_prepare(). */
+pawl_status pawli_sqlite_schema_check(sqlite3 *db, const char *path, int64_t *version)
+{
+    int64_t objects = 0;
     bool found, has_meta = false;
-    *present = false;
+    *version = 0;
     int rc = read_number(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'pawl\\_%' ESCAPE '\\'",
                          &objects, &found);
     if (rc == SQLITE_OK && objects > 0)
-        has_meta = read_number(db, "SELECT value FROM pawl_meta WHERE key = 'schema'", &version, &found)
+        has_meta = read_number(db, "SELECT value FROM pawl_meta WHERE key = 'schema'", version, &found)
                        == SQLITE_OK && found;
     if (rc != SQLITE_OK)
         return pawli_fail(pawli_sqlite_status(rc), "%s: cannot read the schema: %s%s", path,
@@ -153,36 +148,67 @@ pawl_status pawli_sqlite_schema_check(sqlite3 *db, const char *path, bool *prese
     if (!has_meta)
         return pawli_fail(PAWL_ERR_INVALID, "%s: has objects named pawl_… that are not pawl's; rename "
                                             "them, or use another file", path);
-    if (version > PAWLI_SCHEMA_VERSION)
-        return pawli_fail(PAWL_ERR_VERSION, "%s: was written by a newer pawl (schema %lld; this is pawl "
-                                            "%s with schema %d); upgrade this program", path,
-                          (long long)version, PAWL_VERSION, PAWLI_SCHEMA_VERSION);
-    *present = true;
-    return PAWL_OK;
+    return judge(*version, path);
 }
 
-static pawl_status create_in_transaction(pawli_sqlite *s)
+/* The same for a reader, which cannot bring it up to date. */
+pawl_status pawli_sqlite_schema_readable(sqlite3 *db, const char *path)
 {
-    bool present; /* another process may have been first */
-    pawl_status st = pawli_sqlite_schema_check(s->db, s->path, &present);
-    if (st != PAWL_OK || present)
+    int64_t version;
+    pawl_status st = pawli_sqlite_schema_check(db, path, &version);
+    if (st == PAWL_OK && version == 0)
+        st = pawli_fail(PAWL_ERR_NOT_FOUND, "%s: holds no pawl tables; create them with: pawl init %s", path,
+                        path);
+    if (st == PAWL_OK && version < PAWLI_SCHEMA_VERSION)
+        st = pawli_fail(PAWL_ERR_VERSION, "%s: was written by an older pawl (schema %lld; this is pawl %s with "
+                                          "schema %d); open it once for writing to upgrade it: pawl init %s",
+                        path, (long long)version, PAWL_VERSION, PAWLI_SCHEMA_VERSION, path);
+    return st;
+}
+
+static int run_pieces(sqlite3 *db, const char *const *pieces)
+{
+    sqlite3_str *text = sqlite3_str_new(db);
+    for (; *pieces != NULL; pieces++)
+        sqlite3_str_appendall(text, *pieces);
+    char *sql = sqlite3_str_finish(text);
+    int rc = sql != NULL ? sqlite3_exec(db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    return rc;
+}
+
+int pawli_sqlite_create_views(sqlite3 *db)
+{
+    int rc = run_pieces(db, pawli_sqlite_views);
+    return rc == SQLITE_OK ? run_pieces(db, pawli_sqlite_triggers) : rc;
+}
+
+static pawl_status prepare_in_transaction(pawli_sqlite *s)
+{
+    int64_t version; /* another process may have been first */
+    pawl_status st = pawli_sqlite_schema_check(s->db, s->path, &version);
+    if (st != PAWL_OK || version == PAWLI_SCHEMA_VERSION)
         return st;
+    if (version != 0)
+        return pawli_sqlite_migrate(s);
     int rc = sqlite3_exec(s->db, tables, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
-        rc = sqlite3_exec(s->db, views, NULL, NULL, NULL);
+        rc = pawli_sqlite_create_views(s->db);
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "create pawl's tables");
 }
 
-pawl_status pawli_sqlite_schema_create(pawli_sqlite *s)
+/* Creates the tables, or brings older ones up to date, in one transaction: whole or not at all (R9). */
+pawl_status pawli_sqlite_schema_prepare(pawli_sqlite *s)
 {
+    static const char doing[] = "create or upgrade pawl's tables";
     int rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL); /* R1 */
     if (rc != SQLITE_OK)
-        return pawli_sqlite_failed(s, s->db, rc, "create pawl's tables");
-    pawl_status st = create_in_transaction(s);
+        return pawli_sqlite_failed(s, s->db, rc, doing);
+    pawl_status st = prepare_in_transaction(s);
     if (st == PAWL_OK) {
         rc = sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
         if (rc != SQLITE_OK)
-            st = pawli_sqlite_failed(s, s->db, rc, "create pawl's tables");
+            st = pawli_sqlite_failed(s, s->db, rc, doing);
     }
     if (!sqlite3_get_autocommit(s->db))
         (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);

@@ -7,7 +7,8 @@
  *   enqueue.c     stores new jobs, through the table-valued array of new_jobs.c
  *   claim.c       takes jobs in (priority, id) order, new ones included (the hand-off)
  *   prune.c       deletes old history  lanes.c      the counters of each lane
- * Around it: connection.c, schema.c, statement.c, checkpoint.c, recover.c, holders.c, read.c. */
+ * Around it: connection.c, schema.c, migrate.c, statement.c, checkpoint.c, recover.c, holders.c, read.c;
+ * and what other SQLite clients see: views.c, triggers.c. */
 #ifndef PAWLI_SQLITE_STORE_H
 #define PAWLI_SQLITE_STORE_H
 
@@ -39,7 +40,7 @@ enum {
 pawl_state pawli_db_state(int status);
 int pawli_db_status(pawl_state state, bool due);
 
-#define PAWLI_SCHEMA_VERSION 1
+#define PAWLI_SCHEMA_VERSION 2
 #define PAWLI_FENCE_EPOCH_SHIFT 40 /* fence = epoch × 2^40 + counter */
 
 /* A statement that touches rows by the slice stops after so many, so that one transaction is short. */
@@ -115,14 +116,18 @@ const char *pawli_sqlite_remedy(int rc); /* "", or "; what to do" */
 /* Is it the database's trouble rather than one row's? */
 bool pawli_sqlite_is_environment(int rc);
 
-/* schema.c */
-pawl_status pawli_sqlite_schema_check(sqlite3 *db, const char *path, bool *present);
-pawl_status pawli_sqlite_schema_create(pawli_sqlite *s);
+/* schema.c, migrate.c */
+pawl_status pawli_sqlite_schema_check(sqlite3 *db, const char *path, int64_t *version);
+pawl_status pawli_sqlite_schema_readable(sqlite3 *db, const char *path);
+pawl_status pawli_sqlite_schema_prepare(pawli_sqlite *s);
+int pawli_sqlite_create_views(sqlite3 *db);
+pawl_status pawli_sqlite_migrate(pawli_sqlite *s); /* inside its transaction */
 
 /* new_jobs.c */
 int pawli_new_jobs_register(pawli_sqlite *s);
 
 /* one transaction's parts: SQLite result codes */
+pawli_value pawli_key_value(const void *key, size_t bytes); /* as keys are stored; NULL: none */
 int pawli_finalize_apply(pawli_sqlite *s, pawli_ending *ending);
 int pawli_heartbeat_apply(pawli_sqlite *s, pawli_heartbeat *heartbeat);
 int pawli_operate_apply(pawli_sqlite *s, pawli_operation *operation);
