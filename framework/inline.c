@@ -25,6 +25,7 @@ static bool step_writer(pawl_pool *pool, pawl_status *trouble)
     pool->writer.may_claim = true;
     pool->writer.trouble = PAWL_OK;
     pool->writer.retry_at_ns = 0; /* the caller decides when to try again */
+    atomic_store(&pool->writer.look_wanted, true); /* no loop watches for what others commit */
     bool progress = pawli_writer_step(pool);
     pool->writer.may_claim = false;
     *trouble = pool->writer.trouble;

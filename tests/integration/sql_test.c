@@ -1055,6 +1055,23 @@ static void priorities_of_sql_are_kept(void **state)
     assert_ok(pawl_close(pool));
 }
 
+/* Goal: an inline pool, which nobody wakes, finds at its next step what SQL has enqueued since the last. */
+static void an_inline_pool_finds_what_sql_enqueues(void **state)
+{
+    temp *t = *state;
+    gate ran = GATE_INIT;
+    bool progress;
+    pawl_pool *pool = open_inline(t, .executors = 1);
+    assert_ok(pawl_register(pool, "count", count_run, &ran, NULL));
+    assert_ok(pawl_start(pool));
+    assert_ok(pawl_run_until_idle(pool));
+    change(t->path, "INSERT INTO pawl_jobs (kind, payload) VALUES ('count', 1)");
+    assert_ok(pawl_step(pool, &progress));
+    assert_true(progress);
+    assert_int_equal(gate_count(&ran), 1);
+    assert_ok(pawl_close(pool));
+}
+
 static const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, temp_setup, temp_teardown)
     TEST(an_insert_that_is_wrong_is_refused),
@@ -1083,6 +1100,7 @@ static const struct CMUnitTest tests[] = {
     TEST(nothing_walks_the_history),
     TEST(a_running_pool_takes_what_sql_enqueues),
     TEST(priorities_of_sql_are_kept),
+    TEST(an_inline_pool_finds_what_sql_enqueues),
 };
 
 int main(void)

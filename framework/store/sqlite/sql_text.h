@@ -7,6 +7,9 @@
 /* Unix milliseconds, the same all through a statement. A Julian day holds them exactly, once rounded. */
 #define NOW_MS "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)"
 
+/* Milliseconds as text that sorts, UTC; exact from 1970 to 9999. */
+#define TIME_TEXT(ms) "strftime('%Y-%m-%d %H:%M:%f', " ms " / 1000.0, 'unixepoch')"
+
 /* At most 255 bytes of UTF-8 and no NUL, in a database of any encoding: a precision counts bytes and ends
  * at a NUL, while CAST(… AS BLOB) would count the bytes as they are stored. */
 #define IS_SHORT(text) "printf('%.255s', " text ") = " text

@@ -42,20 +42,16 @@
     "CASE typeof(NEW.idempotency_key) WHEN 'text' THEN NEW.idempotency_key\n"                       \
     "   ELSE CAST(CAST(NEW.idempotency_key AS INTEGER) AS TEXT) END"
 
-/* A time in milliseconds, or NULL if it is none: an integer since 1973, or text that names a time which
- * exists (SQLite takes 31 February for 3 March). */
-#define FULL(text) "(" text " || substr('0000-00-00 00:00:00.000', length(" text ") + 1))"
-#define SECONDS(text) "substr(" FULL(text) ", 1, 19)"
+/* A time in milliseconds, or NULL if it is none: an integer since 1973, or text that SQLite reads as a time and
+ * writes again as the same text (it reads 31 February as 3 March, and much else as some time). */
+#define TEXT_MS(text) "(1000 * strftime('%s', substr(" text ", 1, 19)) + CAST(substr(" text ", 21) AS INTEGER))"
 #define TIME_MS(value)                                                                              \
     "CASE WHEN " IS_WHOLE_IN(value, "100000000000", "253402300799999") "\n"                         \
     "   THEN CAST(" value " AS INTEGER)\n"                                                          \
     "   WHEN typeof(" value ") = 'text' AND length(" value ") IN (10, 16, 19, 23)\n"                \
-    "   AND " FULL(value) " GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] '\n"                    \
-    "   || '[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9]' AND " value " >= '1970'\n"            \
-    "   AND strftime('%Y-%m-%d %H:%M:%S', CAST(strftime('%s', " SECONDS(value) ") AS INTEGER),\n"   \
-    "   'unixepoch') = " SECONDS(value) "\n"                                                        \
-    "   THEN 1000 * CAST(strftime('%s', " SECONDS(value) ") AS INTEGER)\n"                          \
-    "   + CAST(substr(" FULL(value) ", 21) AS INTEGER) END"
+    "   AND " value " >= '1970' AND " TIME_TEXT(TEXT_MS(value)) "\n"                                \
+    "   = " value " || substr('0000-00-00 00:00:00.000', length(" value ") + 1)\n"                  \
+    "   THEN " TEXT_MS(value) " END"
 
 #define REFUSE_BAD_TIME                                                                             \
     REFUSE_IF(IS_WHOLE_IN("NEW.available_at", "0", "99999999999"),                                  \
@@ -97,7 +93,10 @@
     "\n  OR " CHANGED("claimed_by") " OR " CHANGED("lease_until") " OR " CHANGED("attempts")        \
     "\n  OR " CHANGED("max_attempts") " OR " CHANGED("last_error") " OR " CHANGED("idempotency_key")\
     "\n  OR " CHANGED("created_at") " OR " CHANGED("updated_at") " OR " CHANGED("finished_at")
-/* The same time in other words is no change. */
+/* The new time, or NULL if it is the old one, be it in other words. */
+#define NEW_TIME_MS                                                                                 \
+    "CASE WHEN " CHANGED("available_at") " THEN nullif(" TIME_MS("NEW.available_at") ",\n"          \
+    "   (SELECT available_at FROM pawl_job WHERE id = OLD.id)) END"
 #define TIME_CHANGED                                                                                \
     "(" CHANGED("available_at") " AND (" TIME_MS("NEW.available_at") ")\n"                          \
     "   IS NOT (SELECT available_at FROM pawl_job WHERE id = OLD.id))"
@@ -244,16 +243,13 @@ const char *const pawli_sqlite_triggers[] = {
     " UPDATE pawl_lane SET\n"
     "  ready = max(0, ready - (j.status = 2) + (t.due <= t.now)),\n"
     "  later = max(0, later - (j.status = 8) + (t.due > t.now))\n"
-    "  FROM pawl_job j, (SELECT " NOW_MS " AS now, " TIME_MS("NEW.available_at") " AS due) t\n"
-    "  WHERE j.id = OLD.id AND j.status IN (2, 8) AND pawl_lane.id = j.lane\n"
-    "  AND NEW.available_at IS NOT OLD.available_at AND t.due <> j.available_at;\n",
-    " UPDATE pawl_job SET status = CASE WHEN t.due > t.now THEN 8 ELSE 2 END,\n"
-    "  available_at = max(t.due, t.now)\n"
-    "  FROM (SELECT " NOW_MS " AS now, " TIME_MS("NEW.available_at") " AS due) t\n"
-    "  WHERE pawl_job.id = OLD.id AND pawl_job.status IN (2, 8)\n"
-    "  AND NEW.available_at IS NOT OLD.available_at AND t.due <> pawl_job.available_at;\n"
+    "  FROM pawl_job j, (SELECT " NOW_MS " AS now, " NEW_TIME_MS " AS due) t\n"
+    "  WHERE j.id = OLD.id AND j.status IN (2, 8) AND pawl_lane.id = j.lane AND t.due IS NOT NULL;\n",
     " UPDATE pawl_job SET priority = CAST(NEW.priority AS INTEGER), payload = NEW.payload,\n"
-    "  updated_at = " NOW_MS " WHERE id = OLD.id AND status IN (2, 8);\n"
+    "  status = CASE WHEN t.due > t.now THEN 8 WHEN t.due IS NOT NULL THEN 2 ELSE status END,\n"
+    "  available_at = ifnull(max(t.due, t.now), available_at), updated_at = t.now\n"
+    "  FROM (SELECT " NOW_MS " AS now, " NEW_TIME_MS " AS due) t\n"
+    "  WHERE pawl_job.id = OLD.id AND pawl_job.status IN (2, 8);\n"
     NOTE_THE_WRITER
     "END;\n",
 

@@ -8,7 +8,6 @@
  * Keeps:   V2 durations are never negative. */
 #include "sql_text.h"
 
-#define TIME_TEXT(column) "strftime('%Y-%m-%d %H:%M:%f', " column " / 1000.0, 'unixepoch')"
 #define EVER_CLAIMED "(j.fence & 1099511627775) <> 0"
 #define CLAIMED_BY "(SELECT h.name FROM pawl_holder h WHERE h.id = j.holder)"
 #define WITH_ITS_NAMES "CROSS JOIN pawl_lane l ON l.id = j.lane CROSS JOIN pawl_kind k ON k.id = j.kind"
