@@ -262,11 +262,11 @@ static void pawls_checkpoint_loses_none(void **state)
     bool complete;
     fill(writer);
     assert_int_equal(put(pool, .kind = "k"), 1); /* the pool's connection has seen the log's first state */
-    assert_int_equal(pawli_checkpoint_guarded(s, &complete), SQLITE_OK); /* and opened its guard */
+    assert_int_equal(pawli_checkpoint_guarded(s, 0, &complete), SQLITE_OK); /* and opened its guard */
     fill_and_copy(writer);
     (void)sqlite3_busy_timeout(writer, 0);
     arm(writer);
-    assert_int_equal(pawli_checkpoint_guarded(s, &complete), SQLITE_OK);
+    assert_int_equal(pawli_checkpoint_guarded(s, 0, &complete), SQLITE_OK);
     assert_int_equal(atomic_load(&intrusions), 1);
     assert_int_equal(atomic_load(&intruder_rc), SQLITE_BUSY);
     sql_run(writer, INTRUSION);

@@ -67,7 +67,8 @@ static void tell_version(pawli_doctor *d)
 
 void pawli_doctor_check_schema(pawli_doctor *d)
 {
-    bool present, had_index = pawli_doctor_size(d, "-shm") >= 0;
+    int64_t version = 0;
+    bool had_index = pawli_doctor_size(d, "-shm") >= 0;
     bool had_both = had_index && pawli_doctor_size(d, "-wal") >= 0;
     d->lacked_index = !had_index && pawli_doctor_size(d, "-wal") > 0;
     if (pawli_sqlite_connect_reader(d->s) != PAWL_OK) {
@@ -76,14 +77,14 @@ void pawli_doctor_check_schema(pawli_doctor *d)
     }
     if (had_both) /* what was there stays, though it be empty */
         (void)sqlite3_db_config(d->s->reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    if (pawli_sqlite_schema_check(d->s->reader, d->s->path, &present) != PAWL_OK) {
+    if (pawli_sqlite_schema_check(d->s->reader, d->s->path, &version) != PAWL_OK) {
         explain_connect_failure(d);
         int64_t ignored;
         d->is_open = pawli_doctor_number(d, "SELECT 1 FROM sqlite_schema LIMIT 1", &ignored) == SQLITE_OK;
         return;
     }
     d->is_open = true;
-    if (!present)
+    if (version == 0)
         pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s holds no pawl tables\ncreate them: pawl init %s",
                           d->file.st_size == 0 ? "it is empty, and" : "it", d->s->path);
     else if (is_whole(d)) {
