@@ -26,6 +26,7 @@ static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, S
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t note_count; /* under it */
+static _Atomic pid_t owner;                  /* a forked child has the handlers and the mapped files too */
 static bool in_place[FATAL_COUNT];           /* likewise: our handler is, or is called by one before it */
 static struct sigaction before[FATAL_COUNT]; /* written before our handler is in place */
 static _Atomic(pawli_crash_note *) notes[NOTES_MAX];
@@ -59,6 +60,8 @@ void pawli_crash_mark(pawli_crash_note *note, uint64_t fence)
 static void write_notes(int signal)
 {
     pawli_crash_note *mine = here.note;
+    if (getpid() != atomic_load(&owner)) /* the parent lives */
+        return;
     for (size_t i = 0; i < NOTES_MAX; i++) {
         pawli_crash_note *note = atomic_load(&notes[i]);
         if (note == NULL || atomic_load(&note->signal) != 0)
@@ -143,9 +146,21 @@ static void take_handlers(void)
     }
 }
 
+/* In a forked child the notes are the parent's; the handlers are in place. */
+static void begin_anew_in_child(void)
+{
+    if (getpid() == atomic_load(&owner))
+        return;
+    for (size_t i = 0; i < NOTES_MAX; i++)
+        atomic_store(&notes[i], NULL);
+    note_count = 0;
+    atomic_store(&owner, getpid());
+}
+
 static bool add(pawli_crash_note *note)
 {
     size_t i = 0;
+    begin_anew_in_child();
     while (i < NOTES_MAX && atomic_load(&notes[i]) != NULL)
         i++;
     if (i == NOTES_MAX)

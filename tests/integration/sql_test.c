@@ -657,7 +657,8 @@ static const char *effect_on(const stage *s, int64_t id, char *out, size_t capac
 {
     return look_text(s->t->path, out, capacity,
                      "SELECT j.status || ' ' || j.attempts || ' ' || j.cancel || ' ' || bystander || ' ' ||"
-                     " (holder = 0) || ' ' || (available_at = j.updated_at) || ' ' || (created_at <= j.updated_at)"
+                     " (holder = 0) || ' ' || (j.status <> 2 OR available_at = j.updated_at) || ' ' ||"
+                     " (created_at <= j.updated_at)"
                      " || ' ' || (fence & 1099511627775 <> 0) || ' ' || quote(j.last_error) || ' ' || l.ready || ' '"
                      " || later || ' ' || running || ' ' || succeeded || ' ' || failed || ' ' || cancelled || ' ' ||"
                      " blocked || ' ' || enqueued FROM pawl_job j JOIN pawl_lane l ON l.id = j.lane"

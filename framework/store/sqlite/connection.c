@@ -416,6 +416,7 @@ pawl_status pawli_sqlite_open_writer(pawli_sqlite *s)
     int rc = read_page_size(s);
     if (rc == SQLITE_OK)
         rc = pawli_sqlite_refresh(s);
+    pawli_sql_writer_begin(s);
     s->foreign = false;
     if (rc == SQLITE_OK && (st = pawli_sqlite_same_file(s)) != PAWL_OK)
         return st;

@@ -81,6 +81,9 @@ typedef struct pawli_sqlite {
     int64_t next_due_ms;
     bool fence_moved;
 
+    int64_t sql_writer_at; /* the note of one, at open */
+    bool sql_writer_told;
+
     int64_t holder;       /* this pool's id; 0: not joined */
     int64_t cancels_seen; /* the holder row's count of cancels that was answered */
     bool more;            /* a slice ended early */
@@ -122,6 +125,10 @@ pawl_status pawli_sqlite_schema_readable(sqlite3 *db, const char *path);
 pawl_status pawli_sqlite_schema_prepare(pawli_sqlite *s);
 int pawli_sqlite_create_views(sqlite3 *db);
 pawl_status pawli_sqlite_migrate(pawli_sqlite *s); /* inside its transaction */
+
+/* sql_writer.c: at open, and when others have committed */
+void pawli_sql_writer_begin(pawli_sqlite *s);
+void pawli_sql_writer_look(pawli_sqlite *s);
 
 /* new_jobs.c */
 int pawli_new_jobs_register(pawli_sqlite *s);

@@ -45,6 +45,7 @@ static pawl_status look(pawli_store *store, bool *changed)
     if (*changed) {
         s->foreign = false;
         pawli_note_log_size(s);
+        pawli_sql_writer_look(s);
     }
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "look for new jobs");
 }
