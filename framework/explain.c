@@ -84,8 +84,8 @@ static bool some_pool_lives(const sentence *s, const pawli_reasons *r)
 static bool is_frozen(const sentence *s, const pawli_holder *holder)
 {
     const pawli_holder *self = &s->presence->self;
-    return holder->pid_space == self->pid_space && strcmp(holder->boot, self->boot) == 0 && holder->pid != getpid()
-           && pawli_process_is_stopped(holder->pid);
+    return holder->pid_space == self->pid_space && strcmp(holder->boot, self->boot) == 0
+           && holder->pid != getpid() && pawli_process_is_stopped(holder->pid);
 }
 
 /* ----------------------------------------------------------------------------------- pending */
@@ -99,11 +99,13 @@ static void explain_place(sentence *s, const pawli_reasons *r)
     if (r->before > PAWLI_REASONS_BEFORE_MAX)
         say(s, "; more than %d jobs stand before it in its lane", PAWLI_REASONS_BEFORE_MAX);
     else if (r->before > 0)
-        say(s, "; %" PRId64 " %s before it in its lane", r->before, r->before == 1 ? "job stands" : "jobs stand");
+        say(s, "; %" PRId64 " %s before it in its lane", r->before,
+            r->before == 1 ? "job stands" : "jobs stand");
     else
         say(s, " and is the first of its lane");
     if (r->lane_running == 0)
-        say(s, ", but no job of it runs: does a running pool have a handler for kind \"%s\", and a free executor?", kind);
+        say(s, ", but no job of it runs: does a running pool have a handler for kind \"%s\", and a free "
+               "executor?", kind);
     else
         say(s, "; it waits for a free executor");
 }
@@ -139,8 +141,8 @@ static void explain_pending(sentence *s, const pawli_reasons *r)
 {
     bool alone = !some_pool_lives(s, r);
     if (r->kind[0] == '\0') {
-        say(s, " cannot run: its lane does not exist, because somebody has written to pawl's tables by hand; the next pool "
-               "that looks at it fails it");
+        say(s, " cannot run: its lane does not exist, because somebody has written to pawl's tables by hand; "
+               "the next pool that looks at it fails it");
         return;
     }
     if (r->paused_at_ms != 0) {
@@ -190,8 +192,9 @@ static void explain_dead(sentence *s, const pawli_reasons *r)
     say_ago(s, r->claimed_at_ms);
     say(s, " by ");
     say_holder(s, r);
-    say(s, ", whose process has died; %s", some_pool_lives(s, r) ? "a running pool takes it back in a moment"
-                                                                 : "the next pool that starts takes it back at once");
+    say(s, ", whose process has died; %s",
+        some_pool_lives(s, r) ? "a running pool takes it back in a moment"
+                              : "the next pool that starts takes it back at once");
 }
 
 static void explain_running(sentence *s, const pawli_reasons *r)
@@ -216,8 +219,8 @@ static void explain_failed(sentence *s, const pawli_reasons *r)
 {
     say(s, " failed ");
     say_ago(s, r->updated_at_ms);
-    say(s, " %s %" PRId64 " of %" PRId64 " attempts", r->attempts < r->max_attempts ? "for good, after" : "after",
-        r->attempts, r->max_attempts);
+    say(s, " %s %" PRId64 " of %" PRId64 " attempts",
+        r->attempts < r->max_attempts ? "for good, after" : "after", r->attempts, r->max_attempts);
     say_error(s, r);
     say(s, "; pawl requeue %s %" PRId64 " starts it again", s->path, s->id);
 }

@@ -1,4 +1,5 @@
-/* process.h - what the kernel tells about another process. Any thread; nothing is opened but /proc and the files of programs. */
+/* process.h - what the kernel tells about another process.
+ * Any thread; nothing is opened but /proc and the files of programs. */
 #ifndef PAWLI_PROCESS_H
 #define PAWLI_PROCESS_H
 
@@ -10,8 +11,8 @@
 /* Is it stopped, by a signal or by a debugger? False also if that cannot be told. */
 bool pawli_process_is_stopped(int64_t pid);
 
-/* How many of the programs and libraries that it has loaded contain this text, and "PATH, PATH"; -1: it cannot
- * be told. */
+/* How many of the programs and libraries that it has loaded contain this text, and "PATH, PATH"; -1: it
+ * cannot be told. */
 int pawli_process_count_objects(int64_t pid, const char *text, char *out, size_t capacity);
 
 /* "NAME (pid 12), NAME (pid 34)": the processes, at most five, that have this file open, as far as they

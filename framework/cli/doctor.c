@@ -96,8 +96,8 @@ static void print_end(report *r, const char *file)
         cli_json_print(object, CLI_JSON_INDENTED);
         return;
     }
-    printf("errors: %u, warnings: %u, notes: %u\n", r->count[PAWL_FINDING_ERROR], r->count[PAWL_FINDING_WARNING],
-           r->count[PAWL_FINDING_NOTE]);
+    printf("errors: %u, warnings: %u, notes: %u\n", r->count[PAWL_FINDING_ERROR],
+           r->count[PAWL_FINDING_WARNING], r->count[PAWL_FINDING_NOTE]);
 }
 
 static int examine(cli_arguments *arguments, report *r)

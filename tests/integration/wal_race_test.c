@@ -192,7 +192,8 @@ static void fill_and_copy(sqlite3 *db)
 {
     int frames = 0, copied = 0;
     sql_run(db, "UPDATE app SET v = 1");
-    assert_int_equal(sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &copied), SQLITE_OK);
+    assert_int_equal(sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &copied),
+                     SQLITE_OK);
     assert_true(frames > ROWS / 4);
     assert_int_equal(copied, frames);
 }

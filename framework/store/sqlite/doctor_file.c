@@ -27,11 +27,13 @@ static void look_at_links(pawli_doctor *d)
 {
     struct stat link;
     if (d->file.st_nlink > 1)
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s has %lu hard links, and two names of one SQLite file lose data\n"
-                                                 "remove the others: find DIR -samefile %s", d->s->path,
-                          (unsigned long)d->file.st_nlink, d->s->path);
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                          "%s has %lu hard links, and two names of one SQLite file lose data\n"
+                          "remove the others: find DIR -samefile %s",
+                          d->s->path, (unsigned long)d->file.st_nlink, d->s->path);
     if (lstat(d->given, &link) == 0 && S_ISLNK(link.st_mode))
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "%s is a symbolic link to %s; its log and side files lie there",
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "%s is a symbolic link to %s; its log and side files lie there",
                           d->given, d->s->path);
 }
 
@@ -39,10 +41,15 @@ void pawli_doctor_check_file(pawli_doctor *d)
 {
     if (realpath(d->given, d->s->path) == NULL) {
         if (errno == ENOENT)
-            pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s does not exist\ncreate it: pawl init %s", d->given, d->given);
+            pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                              "%s does not exist\n"
+                              "create it: pawl init %s",
+                              d->given, d->given);
         else
-            pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s cannot be found: %s\ncheck the path, and the permissions of "
-                                                     "its directories", d->given, strerror(errno));
+            pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                              "%s cannot be found: %s\n"
+                              "check the path, and the permissions of its directories",
+                              d->given, strerror(errno));
         return;
     }
     if (stat(d->s->path, &d->file) != 0 || !S_ISREG(d->file.st_mode)) {
@@ -74,26 +81,35 @@ static void look_at_owners(pawli_doctor *d)
     struct stat st;
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         if (stat_beside(d, suffixes[i], &st) && st.st_uid != d->file.st_uid)
-            pawli_doctor_tell(d, PAWL_FINDING_WARNING, "%s%s belongs to user %lu, the file itself to user %lu, who may "
-                                                       "not be able to write it\nchown --reference=%s %s%s",
-                              d->s->path, suffixes[i], (unsigned long)st.st_uid, (unsigned long)d->file.st_uid,
-                              d->s->path, d->s->path, suffixes[i]);
+            pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                              "%s%s belongs to user %lu, the file itself to user %lu, who may not be able "
+                              "to write it\n"
+                              "chown --reference=%s %s%s",
+                              d->s->path, suffixes[i], (unsigned long)st.st_uid,
+                              (unsigned long)d->file.st_uid, d->s->path, d->s->path, suffixes[i]);
 }
 
 void pawli_doctor_check_mode(pawli_doctor *d)
 {
     unsigned mode = (unsigned)d->file.st_mode & 0777;
     if ((mode & 0007) != 0)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "everybody on this machine may %s it (mode %04o); payloads and "
-                                                   "errors stand in it\nchmod o= %s",
-                          (mode & 0002) != 0 ? "write" : (mode & 0004) != 0 ? "read" : "execute", mode, d->s->path);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "everybody on this machine may %s it (mode %04o); payloads and errors stand in "
+                          "it\n"
+                          "chmod o= %s",
+                          (mode & 0002) != 0 ? "write" : (mode & 0004) != 0 ? "read" : "execute", mode,
+                          d->s->path);
     if ((mode & 0070) != 0)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "its group may %s it (mode %04o)\nif that is not meant: chmod g= %s",
-                          (mode & 0020) != 0 ? "write" : (mode & 0040) != 0 ? "read" : "execute", mode, d->s->path);
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "its group may %s it (mode %04o)\n"
+                          "if that is not meant: chmod g= %s",
+                          (mode & 0020) != 0 ? "write" : (mode & 0040) != 0 ? "read" : "execute", mode,
+                          d->s->path);
     if (access(d->s->path, R_OK) != 0)
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "it cannot be read here: %s\nrun this as the owner of the file (user "
-                                                 "%lu), or give read permission", strerror(errno),
-                          (unsigned long)d->file.st_uid);
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                          "it cannot be read here: %s\n"
+                          "run this as the owner of the file (user %lu), or give read permission",
+                          strerror(errno), (unsigned long)d->file.st_uid);
     look_at_owners(d);
 }
 
@@ -103,8 +119,10 @@ void pawli_doctor_check_file_system(pawli_doctor *d)
 {
     struct statfs fs;
     if (statfs(d->s->path, &fs) == 0 && pawli_sqlite_is_network(fs.f_type))
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "it lies on a network file system (type 0x%lx), where SQLite's locks "
-                                                 "do not hold\nmove it to a local disk while nobody has it open",
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                          "it lies on a network file system (type 0x%lx), where SQLite's locks do "
+                          "not hold\n"
+                          "move it to a local disk while nobody has it open",
                           (unsigned long)fs.f_type);
 }
 
@@ -123,9 +141,10 @@ void pawli_doctor_check_disk(pawli_doctor *d)
     (void)pawli_phrase_bytes(room, free_text);
     (void)pawli_phrase_bytes(log, log_text);
     if (room < FREE_BYTES_MIN || room < 2 * log)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "%s are free on its disk, and the log has %s\nmake room: on a full "
-                                                   "disk nothing is accepted, and outcomes wait in memory", free_text,
-                          log_text);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "%s are free on its disk, and the log has %s\n"
+                          "make room: on a full disk nothing is accepted, and outcomes wait in memory",
+                          free_text, log_text);
     else
         pawli_doctor_tell(d, PAWL_FINDING_OK, "%s are free", free_text);
 }
@@ -139,15 +158,18 @@ static void tell_large(pawli_doctor *d, const char *size)
 {
     char who[512];
     if (d->living == 0) {
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "the log has %s, and no pool runs that would shorten it\nthe next pool "
-                                                "does, once it has work", size);
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "the log has %s, and no pool runs that would shorten it\n"
+                          "the next pool does, once it has work",
+                          size);
         return;
     }
     size_t count = pawli_process_who_has_open(&d->file, who, sizeof who);
-    pawli_doctor_tell(d, PAWL_FINDING_WARNING, "the log has %s; pools keep it within 16 MiB unless told otherwise, so a "
-                                               "connection holds it with an open transaction\nend that transaction; "
-                                               "other processes that have the file open: %zu%s%s", size, count,
-                      count > 0 ? ", " : "", who);
+    pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                      "the log has %s; pools keep it within 16 MiB unless told otherwise, so a connection "
+                      "holds it with an open transaction\n"
+                      "end that transaction; other processes that have the file open: %zu%s%s",
+                      size, count, count > 0 ? ", " : "", who);
 }
 
 void pawli_doctor_check_wal(pawli_doctor *d)
@@ -160,8 +182,10 @@ void pawli_doctor_check_wal(pawli_doctor *d)
     }
     (void)pawli_phrase_bytes((uint64_t)wal, size);
     if (d->lacked_index)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "the log had no index: %s-shm had to be made anew to read it, and stays "
-                                                "until somebody closes the file as the last", d->s->path);
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "the log had no index: %s-shm had to be made anew to read it, and stays until "
+                          "somebody closes the file as the last",
+                          d->s->path);
     if (wal > LOG_BYTES_MAX)
         tell_large(d, size);
     else

@@ -12,11 +12,13 @@ void pawli_doctor_check_version(pawli_doctor *d)
 {
     int version = sqlite3_libversion_number();
     if (version < 3037000)
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "SQLite %s is loaded; pawl needs 3.37 or newer\ninstall a newer "
-                                                 "one, or look which one the program is linked with (ldd)",
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                          "SQLite %s is loaded; pawl needs 3.37 or newer\n"
+                          "install a newer one, or look which one the program is linked with (ldd)",
                           sqlite3_libversion());
     else if (version < SQLITE_VERSION_NUMBER)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "SQLite %s is loaded, but pawl was built with the header of %s",
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "SQLite %s is loaded, but pawl was built with the header of %s",
                           sqlite3_libversion(), SQLITE_VERSION);
     else
         pawli_doctor_tell(d, PAWL_FINDING_OK, "SQLite %s", sqlite3_libversion());
@@ -24,32 +26,40 @@ void pawli_doctor_check_version(pawli_doctor *d)
 
 /* ---------------------------------------------------------------------------------- the race */
 
-#define SAY_THE_LINE "upgrade SQLite, and until then let every other connection that writes to the file begin "  \
-                     "with: PRAGMA wal_autocheckpoint=0;"
+#define SAY_THE_LINE                                                                               \
+    "upgrade SQLite, and until then let every other connection that writes to the file begin "     \
+    "with: PRAGMA wal_autocheckpoint=0;"
 
 static void tell_untried(pawli_doctor *d, const char *why)
 {
     if (d->has_race)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "SQLite %s has the WAL-reset race by its version (%s)\n" SAY_THE_LINE,
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "SQLite %s has the WAL-reset race by its version (%s)\n"
+                          SAY_THE_LINE,
                           sqlite3_libversion(), why);
     else
-        pawli_doctor_tell(d, PAWL_FINDING_OK, "SQLite %s does not have the WAL-reset race by its version (%s)",
+        pawli_doctor_tell(d, PAWL_FINDING_OK,
+                          "SQLite %s does not have the WAL-reset race by its version (%s)",
                           sqlite3_libversion(), why);
 }
 
 static void judge_trial(pawli_doctor *d, const pawli_race_trial *bare, const pawli_race_trial *guarded)
 {
     if (guarded->lost > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "SQLite %s lost %" PRId64 " rows in a trial, even under pawl's "
-                                                 "guard\ninstall SQLite 3.51.3 or newer before anything else",
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                          "SQLite %s lost %" PRId64 " rows in a trial, even under pawl's guard\n"
+                          "install SQLite 3.51.3 or newer before anything else",
                           sqlite3_libversion(), guarded->lost);
     else if (bare->lost > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "SQLite %s has the WAL-reset race: in a trial a bare checkpoint lost "
-                                                "%" PRId64 " acknowledged rows, and pawl's guarded one none\n"
-                                                SAY_THE_LINE, sqlite3_libversion(), bare->lost);
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "SQLite %s has the WAL-reset race: in a trial a bare checkpoint lost %" PRId64
+                          " acknowledged rows, and pawl's guarded one none\n"
+                          SAY_THE_LINE,
+                          sqlite3_libversion(), bare->lost);
     else if (d->has_race)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "SQLite %s has the WAL-reset race by its version, but lost nothing in "
-                                                "a trial: it may have been repaired by its packager",
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "SQLite %s has the WAL-reset race by its version, but lost nothing in a trial: "
+                          "it may have been repaired by its packager",
                           sqlite3_libversion());
     else
         pawli_doctor_tell(d, PAWL_FINDING_OK, "no WAL-reset race: SQLite %s lost nothing in a trial",
@@ -73,10 +83,12 @@ void pawli_doctor_check_race(pawli_doctor *d)
 
 /* --------------------------------------------------------------------------- a second copy */
 
-#define ONE_COPY "link the program with the SQLite that libpawl is linked with (pkg-config --libs pawl sqlite3): two " \
-                 "copies drop each other's file locks"
+#define ONE_COPY                                                                                   \
+    "link the program with the SQLite that libpawl is linked with (pkg-config --libs pawl "        \
+    "sqlite3): two copies drop each other's file locks"
 
-/* A text that stands in every SQLite, exported or hidden in a program, in two halves: it must not stand here. */
+/* A text that stands in every SQLite, exported or hidden in a program; in two halves, so that it does not
+ * stand here. */
 static void mark_of_sqlite(char out[96])
 {
     (void)snprintf(out, 96, "%s%s", "unable to delete/modify ", "user-function due to active statements");
@@ -88,8 +100,10 @@ static void check_process(pawli_doctor *d, int64_t pid, const char *who)
     mark_of_sqlite(mark);
     int count = pawli_process_count_objects(pid, mark, objects, sizeof objects);
     if (count > 1)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "%d copies of SQLite are loaded in %s (pid %" PRId64 "): %s\n"
-                                                   ONE_COPY, count, who, pid, objects);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "%d copies of SQLite are loaded in %s (pid %" PRId64 "): %s\n"
+                          ONE_COPY,
+                          count, who, pid, objects);
 }
 
 void pawli_doctor_check_copies(pawli_doctor *d)

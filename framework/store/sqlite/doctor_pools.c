@@ -23,8 +23,9 @@ static int read_pools(pawli_doctor *d)
     d->pools = calloc(POOLS_MAX, sizeof *d->pools);
     if (d->pools == NULL)
         return SQLITE_NOMEM;
-    int rc = sqlite3_prepare_v2(d->s->reader, "SELECT id, name, side, pid, started, boot, pid_space FROM pawl_holder"
-                                              " WHERE left_at IS NULL ORDER BY id DESC LIMIT ?1", -1, &row, NULL);
+    static const char sql[] = "SELECT id, name, side, pid, started, boot, pid_space FROM pawl_holder"
+                              " WHERE left_at IS NULL ORDER BY id DESC LIMIT ?1";
+    int rc = sqlite3_prepare_v2(d->s->reader, sql, -1, &row, NULL);
     if (rc != SQLITE_OK)
         return rc;
     (void)sqlite3_bind_int(row, 1, POOLS_MAX);
@@ -48,23 +49,29 @@ static int64_t claims_of(pawli_doctor *d, int64_t holder)
 {
     char sql[128];
     int64_t count;
-    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM pawl_job INDEXED BY pawl_job_running WHERE status = 3 AND"
-                                    " holder = %" PRId64, holder);
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM pawl_job INDEXED BY pawl_job_running"
+                                    " WHERE status = 3 AND holder = %" PRId64, holder);
     return pawli_doctor_number(d, sql, &count) == SQLITE_OK ? count : 0;
 }
 
 static void tell_dead(pawli_doctor *d, const char *name, int64_t pid, int64_t claims)
 {
     if (claims == 0)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "pool %s (pid %" PRId64 ") has died; no job of its is left", name, pid);
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "pool %s (pid %" PRId64 ") has died; no job of its is left",
+                          name, pid);
     else if (d->living > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "pool %s (pid %" PRId64 ") has died; jobs that still run under its "
-                                                   "name: %" PRId64 "\na living pool takes them back within moments; if not, "
-                                                   "look at its log", name, pid, claims);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "pool %s (pid %" PRId64 ") has died; jobs that still run under its name: %"
+                          PRId64 "\n"
+                          "a living pool takes them back within moments; if not, look at its log",
+                          name, pid, claims);
     else
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "pool %s (pid %" PRId64 ") has died; jobs that still run under its "
-                                                   "name: %" PRId64 "\nstart a pool on this file: it takes them back at "
-                                                   "once", name, pid, claims);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "pool %s (pid %" PRId64 ") has died; jobs that still run under its name: %"
+                          PRId64 "\n"
+                          "start a pool on this file: it takes them back at once",
+                          name, pid, claims);
 }
 
 static void tell_pool(pawli_doctor *d, const pawli_patient_pool *pool)
@@ -75,18 +82,22 @@ static void tell_pool(pawli_doctor *d, const pawli_patient_pool *pool)
     if (pool->life == PAWLI_DEAD)
         tell_dead(d, name, pid, claims);
     else if (pool->here && pid != getpid() && pawli_process_is_stopped(pid))
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "the process of pool %s (pid %" PRId64 ") is stopped by a signal; "
-                                                   "jobs that it holds until their leases run out: %" PRId64 "\nkill -CONT %" PRId64
-                                                   " lets it go on, kill -9 %" PRId64 " frees its jobs at once", name, pid,
-                          claims, pid, pid);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "the process of pool %s (pid %" PRId64 ") is stopped by a signal; jobs that it "
+                          "holds until their leases run out: %" PRId64 "\n"
+                          "kill -CONT %" PRId64 " lets it go on, kill -9 %" PRId64 " frees its jobs at "
+                          "once",
+                          name, pid, claims, pid, pid);
     else if (pool->life == PAWLI_ALIVE)
-        pawli_doctor_tell(d, PAWL_FINDING_OK, "pool %s (pid %" PRId64 ") lives; jobs that it holds: %" PRId64, name, pid,
-                          claims);
+        pawli_doctor_tell(d, PAWL_FINDING_OK,
+                          "pool %s (pid %" PRId64 ") lives; jobs that it holds: %" PRId64,
+                          name, pid, claims);
     else
         pawli_doctor_tell(d, claims > 0 ? PAWL_FINDING_WARNING : PAWL_FINDING_NOTE,
-                          "whether pool %s (pid %" PRId64 ") lives cannot be proven: its side file %s-pawl/%s is missing or "
-                          "not locked; jobs under its name: %" PRId64 "\nif it does not live, a pool takes its jobs back when "
-                          "their leases run out", name, pid, d->s->path, pool->holder.side, claims);
+                          "whether pool %s (pid %" PRId64 ") lives cannot be proven: its side file "
+                          "%s-pawl/%s is missing or not locked; jobs under its name: %" PRId64 "\n"
+                          "if it does not live, a pool takes its jobs back when their leases run out",
+                          name, pid, d->s->path, pool->holder.side, claims);
 }
 
 void pawli_doctor_check_pools(pawli_doctor *d)
@@ -130,7 +141,8 @@ static bool is_named(const pawli_doctor *d, const char *name)
     return false;
 }
 
-/* Whose pool is dead by the name, as if a row said it: a pool that is just opening has its file before its row. */
+/* Whose pool is dead by the name, as if a row said it: a pool that is just opening has its file before its
+ * row. */
 static bool is_left_over(pawli_doctor *d, const char *name)
 {
     pawli_holder owner = d->presence.self;
@@ -149,17 +161,20 @@ void pawli_doctor_check_side_files(pawli_doctor *d)
     size_t left = 0;
     if (directory == NULL) {
         if (d->presence.directory != NULL && errno != ENOENT)
-            pawli_doctor_tell(d, PAWL_FINDING_WARNING, "%s cannot be read: %s\nwhoever may write the file must be able to "
-                                                       "read and write that directory", d->presence.directory,
-                              strerror(errno));
+            pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                              "%s cannot be read: %s\n"
+                              "whoever may write the file must be able to read and write that directory",
+                              d->presence.directory, strerror(errno));
         return;
     }
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory))
         left += is_side_name(entry->d_name) && !is_named(d, entry->d_name) && is_left_over(d, entry->d_name);
     (void)closedir(directory);
     if (left > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "side files in %s of pools that are dead and forgotten: %zu\nthe next "
-                                                "pool that starts removes them", d->presence.directory, left);
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "side files in %s of pools that are dead and forgotten: %zu\n"
+                          "the next pool that starts removes them",
+                          d->presence.directory, left);
 }
 
 /* ---------------------------------------------------------------------------------- leases */
@@ -170,8 +185,8 @@ void pawli_doctor_check_leases(pawli_doctor *d)
 {
     char sql[256];
     int64_t expired = 0, broken = 0, slack = d->living > 0 ? SWEEP_SLACK_MS : 0;
-    static const char count[] = "SELECT count(*) FROM pawl_job INDEXED BY pawl_job_running WHERE status = 3 AND"
-                                " lease_boot %s %" PRId64;
+    static const char count[] = "SELECT count(*) FROM pawl_job INDEXED BY pawl_job_running"
+                                " WHERE status = 3 AND lease_boot %s %" PRId64;
     (void)snprintf(sql, sizeof sql, count, "<=", d->boot_ms - slack);
     int rc = pawli_doctor_number(d, sql, &expired);
     (void)snprintf(sql, sizeof sql, count, ">", d->boot_ms + PAWLI_LEASE_MAX_MS);
@@ -180,14 +195,20 @@ void pawli_doctor_check_leases(pawli_doctor *d)
     if (pawli_doctor_failed(d, rc))
         return;
     if (expired > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "jobs that run past their lease: %" PRId64 "\n%s", expired,
-                          d->living > 0 ? "a pool ought to have taken them back: look whether its process is frozen or its "
-                                          "store refuses, in its log"
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "jobs that run past their lease: %" PRId64 "\n"
+                          "%s",
+                          expired,
+                          d->living > 0 ? "a pool ought to have taken them back: look whether its process is "
+                                          "frozen or its store refuses, in its log"
                                         : "start a pool on this file: it takes them back at once");
     if (broken > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "jobs with a lease that no pool can have given, because it ends more "
-                                                   "than a day ahead: %" PRId64 "\nthe machine was restarted, or somebody wrote to "
-                                                   "pawl's tables by hand: the next pool takes them back", broken);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "jobs with a lease that no pool can have given, because it ends more than a day "
+                          "ahead: %" PRId64 "\n"
+                          "the machine was restarted, or somebody wrote to pawl's tables by hand: the "
+                          "next pool takes them back",
+                          broken);
 }
 
 /* --------------------------------------------------------------------------------- waiting */
@@ -203,14 +224,18 @@ static void tell_waiting(pawli_doctor *d, sqlite3_stmt *row)
     (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 1), kind);
     (void)pawli_phrase_duration(d->now_ms - sqlite3_column_int64(row, 4), age);
     if (running == 0)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "kind \"%s\" in queue \"%s\": %" PRId64 " due, the first for %s, and none "
-                                                   "runs though a pool lives\nlook whether a running "
-                                                   "pool registers this kind and serves this queue, and whether its "
-                                                   "executors are all busy", kind, queue, ready, age);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "kind \"%s\" in queue \"%s\": %" PRId64 " due, the first for %s, and none runs "
+                          "though a pool lives\n"
+                          "look whether a running pool registers this kind and serves this queue, and "
+                          "whether its executors are all busy",
+                          kind, queue, ready, age);
     else
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "kind \"%s\" in queue \"%s\": %" PRId64 " wait behind %" PRId64
-                                                " that run, the first for %s\nmore executors, or more pools, would shorten "
-                                                "the queue", kind, queue, ready, running, age);
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "kind \"%s\" in queue \"%s\": %" PRId64 " wait behind %" PRId64 " that run, the "
+                          "first for %s\n"
+                          "more executors, or more pools, would shorten the queue",
+                          kind, queue, ready, running, age);
 }
 
 enum { WAITING_TOLD_MAX = 20 };
@@ -219,7 +244,8 @@ static int read_waiting(pawli_doctor *d)
 {
     static const char sql[] =
         "SELECT * FROM (SELECT l.queue, k.name, l.ready, l.running, (SELECT j.available_at FROM pawl_job j"
-        " INDEXED BY pawl_job_ready WHERE j.lane = l.id AND j.status = 2 ORDER BY j.priority DESC, j.id LIMIT 1) AS due"
+        " INDEXED BY pawl_job_ready WHERE j.lane = l.id AND j.status = 2"
+        " ORDER BY j.priority DESC, j.id LIMIT 1) AS due"
         " FROM pawl_lane l JOIN pawl_kind k ON k.id = l.kind WHERE l.ready > 0"
         " AND l.queue NOT IN (SELECT queue FROM pawl_paused)) WHERE due < ?1 ORDER BY due LIMIT ?2";
     sqlite3_stmt *row;
@@ -251,17 +277,22 @@ static void tell_paused(pawli_doctor *d, sqlite3_stmt *row)
     (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 0), queue);
     (void)pawli_phrase_moment(sqlite3_column_int64(row, 1), since);
     if (jobs > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "queue \"%s\" is paused since %s; jobs that it holds: %" PRId64 "\npawl resume "
-                                                   "%s '%s' lets them run", queue, since, jobs, d->s->path, queue);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "queue \"%s\" is paused since %s; jobs that it holds: %" PRId64 "\n"
+                          "pawl resume %s '%s' lets them run",
+                          queue, since, jobs, d->s->path, queue);
     else
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "queue \"%s\" is paused since %s and holds no jobs", queue, since);
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "queue \"%s\" is paused since %s and holds no jobs",
+                          queue, since);
 }
 
 void pawli_doctor_check_paused(pawli_doctor *d)
 {
     sqlite3_stmt *row;
-    int rc = sqlite3_prepare_v2(d->s->reader, "SELECT p.queue, p.paused_at, (SELECT total(l.ready + l.later) FROM"
-                                              " pawl_lane l WHERE l.queue = p.queue) FROM pawl_paused p", -1, &row, NULL);
+    static const char sql[] = "SELECT p.queue, p.paused_at, (SELECT total(l.ready + l.later)"
+                              " FROM pawl_lane l WHERE l.queue = p.queue) FROM pawl_paused p";
+    int rc = sqlite3_prepare_v2(d->s->reader, sql, -1, &row, NULL);
     if (rc == SQLITE_OK) {
         while ((rc = sqlite3_step(row)) == SQLITE_ROW)
             tell_paused(d, row);

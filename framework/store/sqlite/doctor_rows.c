@@ -125,7 +125,8 @@ static bool take_holder(pawli_doctor *d, sqlite3_stmt *row)
     pawli_census *c = d->census;
     if (!grow((void **)&c->holders, c->holder_count, sizeof *c->holders))
         return false;
-    c->holders[c->holder_count++] = (holder_row){ sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1) != 0 };
+    c->holders[c->holder_count++] = (holder_row){ sqlite3_column_int64(row, 0),
+                                                  sqlite3_column_int(row, 1) != 0 };
     return true;
 }
 
@@ -257,10 +258,11 @@ static bool differs(const lane_row *lane, char *out, size_t capacity)
 }
 
 #define COUNT(status) "count(*) FILTER (WHERE status = " status ")"
-#define RECOUNT                                                                                                  \
-    "UPDATE pawl_lane SET (ready, later, running, succeeded, failed, cancelled, blocked) = (SELECT " COUNT("2")  \
-    ", " COUNT("8") ", " COUNT("3") ", " COUNT("4") ", " COUNT("5") ", " COUNT("6") ", " COUNT("7")              \
-    " FROM pawl_job WHERE lane = pawl_lane.id); UPDATE pawl_lane SET enqueued = pruned + ready + later + "       \
+#define RECOUNT                                                                                    \
+    "UPDATE pawl_lane SET (ready, later, running, succeeded, failed, cancelled, blocked) ="        \
+    " (SELECT " COUNT("2") ", " COUNT("8") ", " COUNT("3") ", " COUNT("4") ", " COUNT("5")         \
+    ", " COUNT("6") ", " COUNT("7") " FROM pawl_job WHERE lane = pawl_lane.id);"                   \
+    " UPDATE pawl_lane SET enqueued = pruned + ready + later + "                                   \
     "running + succeeded + failed + cancelled + blocked;"
 
 void pawli_doctor_check_counters(pawli_doctor *d)
@@ -278,12 +280,16 @@ void pawli_doctor_check_counters(pawli_doctor *d)
         lane_row *lane = &d->census->lanes[i];
         recount(lane);
         if (differs(lane, differences, sizeof differences) && ++wrong <= LANES_TOLD_MAX)
-            pawli_doctor_tell(d, PAWL_FINDING_ERROR, "the counters of %s are wrong: %s\nstop the pools, then: sqlite3 %s "
-                                                     "\"PRAGMA wal_autocheckpoint=0; BEGIN IMMEDIATE; " RECOUNT
-                                                     " COMMIT;\"", lane->name, differences, d->s->path);
+            pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                              "the counters of %s are wrong: %s\n"
+                              "stop the pools, then: sqlite3 %s \"PRAGMA wal_autocheckpoint=0; BEGIN "
+                              "IMMEDIATE; " RECOUNT " COMMIT;\"",
+                              lane->name, differences, d->s->path);
     }
     if (wrong > LANES_TOLD_MAX)
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "lanes beside these whose counters are wrong: %zu", wrong - LANES_TOLD_MAX);
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                          "lanes beside these whose counters are wrong: %zu",
+                          wrong - LANES_TOLD_MAX);
 }
 
 /* --------------------------------------------------------------------------------- faults */
@@ -296,13 +302,13 @@ static const struct {
     const char *what, *remedy;
 } faults[FAULTS] = {
     [NO_LANE] = { PAWL_FINDING_ERROR, "jobs in a lane that does not exist",
-                  BY_HAND "SELECT * FROM pawl_job WHERE lane NOT IN (SELECT id FROM pawl_lane) shows them; enqueue them "
-                          "again, and delete these rows" },
+                  BY_HAND "SELECT * FROM pawl_job WHERE lane NOT IN (SELECT id FROM pawl_lane) shows them; "
+                          "enqueue them again, and delete these rows" },
     [WRONG_KIND] = { PAWL_FINDING_ERROR, "jobs with another kind than their lane",
                      BY_HAND "UPDATE pawl_job SET kind = (SELECT kind FROM pawl_lane WHERE id = lane)" },
     [READY_EARLY] = { PAWL_FINDING_WARNING, "jobs that are ready, but due in the future",
-                      "the clock was set back, or somebody has written to pawl's tables by hand: they start now; "
-                      "pawl cancel stops one" },
+                      "the clock was set back, or somebody has written to pawl's tables by hand: they start "
+                      "now; pawl cancel stops one" },
     [LATER_OVERDUE] = { PAWL_FINDING_WARNING, "jobs that are due, but were not made ready by the pools that run",
                         "if its pools are busy or frozen this passes; else restart them, and look at their log" },
     [NO_HOLDER] = { PAWL_FINDING_WARNING, "jobs that run under a holder that does not exist",
@@ -311,9 +317,11 @@ static const struct {
                       "a pool takes them back when their lease has run out: start one if none runs" },
     [RUNS_UNCLAIMED] = { PAWL_FINDING_ERROR, "jobs that run without ever having been claimed",
                          BY_HAND "a pool takes them back when their lease has run out" },
-    [FENCE_BEYOND] = { PAWL_FINDING_ERROR, "jobs with a fence that was not given out yet, and would be given out again",
-                       "the file was put together from two, or pawl_meta was written by hand: stop the pools, then say "
-                       "UPDATE pawl_meta SET value = 1 + (SELECT max(fence) >> 40 FROM pawl_job) WHERE key = 'epoch'" },
+    [FENCE_BEYOND] = { PAWL_FINDING_ERROR,
+                       "jobs with a fence that was not given out yet, and would be given out again",
+                       "the file was put together from two, or pawl_meta was written by hand: stop the pools, "
+                       "then say UPDATE pawl_meta SET value = 1 + (SELECT max(fence) >> 40 FROM pawl_job) "
+                       "WHERE key = 'epoch'" },
     [OVER_MAX] = { PAWL_FINDING_ERROR, "jobs with more attempts than they may have", CANCEL_IT },
     [NONE_LEFT] = { PAWL_FINDING_ERROR, "jobs that wait although no attempt is left to them",
                     BY_HAND "cancel them, and requeue them: that sets their attempts to 0" },
@@ -333,8 +341,10 @@ static void tell_fault(pawli_doctor *d, fault which)
                                                 " (the first is %" PRId64 ")", rows, first);
         return;
     }
-    pawli_doctor_tell(d, severity, "%s: %" PRId64 " (the first is %" PRId64 ")\n%s", faults[which].what, rows, first,
-                      faults[which].remedy);
+    pawli_doctor_tell(d, severity,
+                      "%s: %" PRId64 " (the first is %" PRId64 ")\n"
+                      "%s",
+                      faults[which].what, rows, first, faults[which].remedy);
 }
 
 static void tell_faults(pawli_doctor *d, fault from, fault to)

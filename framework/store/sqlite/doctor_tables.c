@@ -1,5 +1,6 @@
 /* doctor_tables.c - what SQLite says of the file: schema, journal mode, references, integrity.
- * Threads: the caller of pawl_diagnose(). Keeps: R7 each question is bounded; R9, R11 are looked at from outside. */
+ * Threads: the caller of pawl_diagnose().
+ * Keeps:   R7 each question is bounded; R9, R11 are looked at from outside. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,9 +13,12 @@
 static void explain_connect_failure(pawli_doctor *d)
 {
     if (pawli_doctor_size(d, "-journal") > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "it has a rollback journal: a transaction was interrupted, and must be "
-                                                 "undone before anybody reads\nopen it once with a program that may "
-                                                 "write: sqlite3 %s 'SELECT count(*) FROM sqlite_schema'", d->s->path);
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                          "it has a rollback journal: a transaction was interrupted, and must be undone "
+                          "before anybody reads\n"
+                          "open it once with a program that may write: sqlite3 %s 'SELECT count(*) FROM "
+                          "sqlite_schema'",
+                          d->s->path);
     else
         pawli_doctor_tell_error(d, PAWL_FINDING_ERROR);
 }
@@ -46,7 +50,9 @@ static bool is_whole(pawli_doctor *d)
     for (size_t i = 0; i < sizeof objects / sizeof *objects && rc == SQLITE_OK; i++)
         if (!has_object(d, objects[i], &rc) && rc == SQLITE_OK) {
             whole = false;
-            pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s is missing\nsomebody has dropped it: restore a backup",
+            pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                              "%s is missing\n"
+                              "somebody has dropped it: restore a backup",
                               objects[i]);
         }
     return !pawli_doctor_failed(d, rc) && whole;
@@ -55,12 +61,14 @@ static bool is_whole(pawli_doctor *d)
 static void tell_version(pawli_doctor *d)
 {
     int64_t version = 0;
-    if (pawli_doctor_failed(d, pawli_doctor_number(d, "SELECT value FROM pawl_meta WHERE key = 'schema'", &version)))
+    int rc = pawli_doctor_number(d, "SELECT value FROM pawl_meta WHERE key = 'schema'", &version);
+    if (pawli_doctor_failed(d, rc))
         return;
     if (version < PAWLI_SCHEMA_VERSION)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "schema %" PRId64 "; this is pawl %s with schema %d\nthe next pool that "
-                                                "opens it brings it up to date", version, PAWL_VERSION,
-                          PAWLI_SCHEMA_VERSION);
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "schema %" PRId64 "; this is pawl %s with schema %d\n"
+                          "the next pool that opens it brings it up to date",
+                          version, PAWL_VERSION, PAWLI_SCHEMA_VERSION);
     else
         pawli_doctor_tell(d, PAWL_FINDING_OK, "pawl's tables, schema %" PRId64, version);
 }
@@ -120,13 +128,14 @@ void pawli_doctor_check_journal(pawli_doctor *d)
         return;
     d->is_wal = strcmp(mode, "wal") == 0;
     if (!d->is_wal && d->is_pawls)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "journal mode is %s and not wal: somebody has switched it\nthe next "
-                                                   "pool that opens it switches it back; look who says PRAGMA "
-                                                   "journal_mode", mode);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "journal mode is %s and not wal: somebody has switched it\n"
+                          "the next pool that opens it switches it back; look who says PRAGMA journal_mode",
+                          mode);
     if (vacuum == 1)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "auto_vacuum is FULL: each commit that deletes history moves pages\n"
-                                                "PRAGMA auto_vacuum = INCREMENTAL; without VACUUM it takes effect at "
-                                                "once");
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "auto_vacuum is FULL: each commit that deletes history moves pages\n"
+                          "PRAGMA auto_vacuum = INCREMENTAL; without VACUUM it takes effect at once");
     if (d->told == 0)
         pawli_doctor_tell(d, PAWL_FINDING_OK, "journal mode %s", mode);
 }
@@ -136,12 +145,14 @@ void pawli_doctor_check_journal(pawli_doctor *d)
 void pawli_doctor_check_sequence(pawli_doctor *d)
 {
     int64_t behind = 0;
-    int rc = pawli_doctor_number(d, "SELECT max(id) FROM pawl_job WHERE id > ifnull((SELECT seq FROM sqlite_sequence"
-                                    " WHERE name = 'pawl_job'), 0)", &behind);
+    int rc = pawli_doctor_number(d, "SELECT max(id) FROM pawl_job WHERE id > ifnull("
+                                    "(SELECT seq FROM sqlite_sequence WHERE name = 'pawl_job'), 0)", &behind);
     if (!pawli_doctor_failed(d, rc) && behind > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "job %" PRId64 " is beyond the last id that was given out: ids would be "
-                                                 "used again\nstop the pools, then: sqlite3 %s \"UPDATE sqlite_sequence "
-                                                 "SET seq = (SELECT max(id) FROM pawl_job) WHERE name = 'pawl_job'\"",
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                          "job %" PRId64 " is beyond the last id that was given out: ids would be used "
+                          "again\n"
+                          "stop the pools, then: sqlite3 %s \"UPDATE sqlite_sequence SET seq = (SELECT "
+                          "max(id) FROM pawl_job) WHERE name = 'pawl_job'\"",
                           behind, d->s->path);
 }
 
@@ -152,10 +163,11 @@ void pawli_doctor_check_writers(pawli_doctor *d)
     char when[PAWLI_PHRASE_BYTES];
     int rc = pawli_doctor_number(d, "SELECT value FROM pawl_meta WHERE key = 'sql_writer'", &at);
     if (!pawli_doctor_failed(d, rc) && at > 0 && d->has_race)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "somebody writes through the view pawl_jobs (last %s), and SQLite %s has "
-                                                "the WAL-reset race\nlet each connection that does begin with: PRAGMA "
-                                                "wal_autocheckpoint=0;", pawli_phrase_moment(at, when),
-                          sqlite3_libversion());
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "somebody writes through the view pawl_jobs (last %s), and SQLite %s has the "
+                          "WAL-reset race\n"
+                          "let each connection that does begin with: PRAGMA wal_autocheckpoint=0;",
+                          pawli_phrase_moment(at, when), sqlite3_libversion());
 }
 
 void pawli_doctor_check_history(pawli_doctor *d)
@@ -167,10 +179,12 @@ void pawli_doctor_check_history(pawli_doctor *d)
                                     " (SELECT 1 FROM pawl_job j WHERE j.id = a.job)", &lost);
     pawli_doctor_end(d);
     if (!pawli_doctor_failed(d, rc) && lost > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING, "attempts that belong to no job, because somebody has deleted jobs by "
-                                                   "hand: %" PRId64 "\nsqlite3 %s \"PRAGMA wal_autocheckpoint=0; DELETE FROM "
-                                                   "pawl_attempts WHERE job NOT IN (SELECT id FROM pawl_job)\"", lost,
-                          d->s->path);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "attempts that belong to no job, because somebody has deleted jobs by hand: %"
+                          PRId64 "\n"
+                          "sqlite3 %s \"PRAGMA wal_autocheckpoint=0; DELETE FROM pawl_attempts WHERE job "
+                          "NOT IN (SELECT id FROM pawl_job)\"",
+                          lost, d->s->path);
 }
 
 /* ------------------------------------------------------------------- references, integrity */
@@ -184,9 +198,10 @@ static void tell_reference(pawli_doctor *d, sqlite3_stmt *row)
     (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 0), table);
     (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 2), parent);
     bool ours = strncmp(table, "pawl_", 5) == 0;
-    pawli_doctor_tell(d, ours ? PAWL_FINDING_ERROR : PAWL_FINDING_NOTE, "row %" PRId64 " of %s refers to a row of %s that "
-                                                                        "is missing%s", (int64_t)sqlite3_column_int64(row, 1),
-                      table, parent, ours ? "\nsomebody has deleted it by hand: put it back, or restore a backup" : "");
+    pawli_doctor_tell(d, ours ? PAWL_FINDING_ERROR : PAWL_FINDING_NOTE,
+                      "row %" PRId64 " of %s refers to a row of %s that is missing%s",
+                      (int64_t)sqlite3_column_int64(row, 1), table, parent,
+                      ours ? "\nsomebody has deleted it by hand: put it back, or restore a backup" : "");
 }
 
 void pawli_doctor_check_foreign_keys(pawli_doctor *d)
@@ -212,9 +227,12 @@ static void tell_damage(pawli_doctor *d, sqlite3_stmt *row)
     if (text != NULL && strcmp(text, "ok") == 0)
         pawli_doctor_tell(d, PAWL_FINDING_OK, "integrity_check says ok");
     else
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s\nstop everything that uses the file, keep a copy of it and its "
-                                                 "-wal, and restore a backup, or try the sqlite3 shell's .recover; if "
-                                                 "only an index is named, REINDEX may do", pawli_doctor_name(text, line));
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                          "%s\n"
+                          "stop everything that uses the file, keep a copy of it and its -wal, and "
+                          "restore a backup, or try the sqlite3 shell's .recover; if only an index is "
+                          "named, REINDEX may do",
+                          pawli_doctor_name(text, line));
 }
 
 void pawli_doctor_check_integrity(pawli_doctor *d)

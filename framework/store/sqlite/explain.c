@@ -66,8 +66,8 @@ static void read_job(sqlite3_stmt *row, pawli_reasons *out)
 /* ------------------------------------------------------------------- those around it */
 
 static const char before_sql[] =
-    "SELECT count(*) FROM (SELECT 1 FROM pawl_job j INDEXED BY pawl_job_ready, (SELECT lane, priority, id FROM pawl_job"
-    " WHERE id = ?1) AS me WHERE j.status = 2 AND j.lane = me.lane AND j.priority >= me.priority"
+    "SELECT count(*) FROM (SELECT 1 FROM pawl_job j INDEXED BY pawl_job_ready,"
+    " (SELECT lane, priority, id FROM pawl_job WHERE id = ?1) AS me WHERE j.status = 2 AND j.lane = me.lane AND j.priority >= me.priority"
     " AND (j.priority > me.priority OR j.id < me.id) LIMIT ?2)";
 
 static const char pools_sql[] = "SELECT id, name, side, pid, started, boot, pid_space FROM pawl_holder"
@@ -124,11 +124,13 @@ static void take_seen(sqlite3_stmt *row, pawli_reasons *out)
 static pawl_status not_there(pawli_sqlite *s, int64_t id)
 {
     size_t once = 0;
-    (void)ask(s->reader, "SELECT 1 FROM sqlite_sequence WHERE name = 'pawl_job' AND seq >= ?1", id, 0, take_seen, NULL,
-              &once);
-    return pawli_fail(PAWL_ERR_NOT_FOUND, once > 0 ? "%s: has no job %" PRId64 " any more: it has ended, and was pruned "
-                                                     "with the old history"
-                                                   : "%s: has no job %" PRId64 ", and never had", s->path, id);
+    (void)ask(s->reader, "SELECT 1 FROM sqlite_sequence WHERE name = 'pawl_job' AND seq >= ?1", id, 0,
+              take_seen, NULL, &once);
+    return pawli_fail(PAWL_ERR_NOT_FOUND,
+                      once > 0 ? "%s: has no job %" PRId64 " any more: it has ended, and was pruned with the "
+                                 "old history"
+                               : "%s: has no job %" PRId64 ", and never had",
+                      s->path, id);
 }
 
 pawl_status pawli_sqlite_explain(pawli_store *store, int64_t id, pawli_reasons *out)
