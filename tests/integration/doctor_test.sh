@@ -307,12 +307,6 @@ fi
 
 # ------------------------------------------------------------------ what the schema cannot state
 
-fresh; sql case.db "UPDATE pawl_lane SET ready = ready + 5, enqueued = enqueued + 1"
-doctor 1 "counters that do not fit" case.db
-finds error counters "ready is 6 and should be 1, enqueued is 4 and should be 3" "stop the pools"
-eval "$(sed -n 's/^ .*stop the pools, then: \(sqlite3 .*UPDATE pawl_lane.*\)/\1/p' out)" >/dev/null
-doctor 0 "  after the remedy" case.db
-
 # bend WHAT SEVERITY CHECK PART REMEDY SQL: counters follow, so that this is the only fault.
 recount="UPDATE pawl_lane SET (ready, later, running, succeeded) = (SELECT count(*) FILTER (WHERE status = 2),
     count(*) FILTER (WHERE status = 8), count(*) FILTER (WHERE status = 3), count(*) FILTER (WHERE status = 4)
@@ -325,12 +319,23 @@ bend()
     finds "$2" "$3" "$4" "$5"
     check "  nothing else is wrong" test "$(grep -cE '^(warning|error) ' out)" -le "${7:-1}"
 }
+# Runs the command of the last remedy: the file is fine then.
+apply_remedy()
+{
+    eval "$(sed 's/^.*\(sqlite3 [^ ]*case.db "\)/\1/' remedy)" >sql.out 2>&1
+    doctor 0 "  after the remedy" case.db
+}
 epoch=$((1 << 40))
 far=$(($(date +%s) * 1000 + 7200000))
 lease=$(awk '{ printf "%d", $1 * 1000 + 60000 }' /proc/uptime)
 run="status = 3, attempts = 1, fence = $epoch, lease_until = $far, lease_boot = $lease"
 sqlite3 template.db "PRAGMA wal_autocheckpoint=0; UPDATE pawl_meta SET value = 1 WHERE key = 'fence'" >/dev/null
 run="$run + 0, fence = $epoch + 1"
+
+fresh; sql case.db "UPDATE pawl_lane SET ready = ready + 5, enqueued = enqueued + 1"
+doctor 1 "counters that do not fit" case.db
+finds error counters "ready is 6 and should be 1, enqueued is 4 and should be 3" "stop the pools"
+apply_remedy
 
 bend "a running job without a holder" warning claims "holder that does not exist: 1 (the first is 1)" "sweep" \
     "UPDATE pawl_job SET $run, holder = 999 WHERE id = 1"
@@ -357,8 +362,10 @@ bend "ready before its time" warning rows "due in the future" "clock" \
     "UPDATE pawl_job SET available_at = $far WHERE id = 1"
 bend "an id beyond the sequence" error sequence "job 3 is beyond" "UPDATE sqlite_sequence" \
     "UPDATE sqlite_sequence SET seq = 1 WHERE name = 'pawl_job'"
+apply_remedy
 bend "history without a job" warning history "belong to no job.*: 1" "DELETE FROM" \
     "INSERT INTO pawl_attempts VALUES (99, 1, 1, 'failed', 1, 1, 1, 1, NULL)"
+apply_remedy
 bend "a lane whose kind is gone" error foreign-keys "of pawl_lane refers" "put it back" \
     "PRAGMA foreign_keys = OFF; DELETE FROM pawl_kind"
 bend "a lease that has run out" warning leases "past their lease: 1" "start a pool" \
