@@ -161,15 +161,27 @@ static void *produce(void *arg)
     return NULL;
 }
 
+/* It serves another queue only; but whom it rescues is to wait as its handler says, and not as the default. */
+static int never_called(pawl_job *job, void *arg)
+{
+    (void)job;
+    (void)arg;
+    _exit(4);
+}
+
 int crowd_ask(int argc, char **argv)
 {
     static _Atomic bool ends;
+    static const char *const nowhere[] = { "nowhere" };
     pawl_pool *pool;
     pthread_t threads[2];
     (void)argc;
     storm_log = crowd_log(argv[3]);
-    crowd_must(pawl_open(PAWL_OPTIONS(.store = argv[2], .store_timeout_ms = 2000), &pool), "open");
-    crowd_must(pawl_start(pool), "start"); /* for the answers of the asynchronous ones; it serves no kind */
+    crowd_must(pawl_open(PAWL_OPTIONS(.store = argv[2], .store_timeout_ms = 2000, .queues = nowhere,
+                                      .queue_count = 1), &pool), "open");
+    crowd_must(pawl_register(pool, "storm", never_called, NULL,
+                             PAWL_HANDLER(.backoff_ms = soon, .backoff_count = 2)), "register");
+    crowd_must(pawl_start(pool), "start"); /* for the answers of the asynchronous ones */
     crowd_say("ready\n");
     producer producers[2];
     for (int i = 0; i < 2; i++) {
