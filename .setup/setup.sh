@@ -69,6 +69,13 @@ setup()
     apt_install $missing >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "setup: apt-get failed; see $log"; }
 }
 
+# setup_if_possible USE...: the same for packages that a machine may refuse (its node may not be Debian's); what
+# needs them says that it is skipped.
+setup_if_possible()
+{
+    [ -z "$(packages_missing $(packages_for "$@"))" ] || (setup "$@") || say "setup: going on without them"
+}
+
 # build PRESET [CMAKE OPTION]...: configures and builds .build/PRESET. A build tree that came from
 # elsewhere, or from another CMake, is configured afresh.
 build()

@@ -112,6 +112,7 @@ for stage in ${*:-$stages}; do
 done
 
 setup build tests
+setup_if_possible clients
 mkdir -p "$root/.build"
 for stage in ${*:-$stages}; do
     run_stage "$stage"

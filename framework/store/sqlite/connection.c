@@ -108,8 +108,15 @@ static pawl_status make_absolute(const char *given, char *out)
                    slash == NULL ? 1 : slash == given ? 1 : (int)(slash - given),
                    slash == NULL ? "." : given);
     struct stat ignored;
-    if (errno != ENOENT || lstat(given, &ignored) == 0 || base[0] == '\0')
-        return pawli_fail(PAWL_ERR_STORE, "%s: cannot be used: %s", given, strerror(errno));
+    int error = errno;
+    if (error == ENOENT && lstat(given, &ignored) == 0) { /* a link to nowhere, or created just now */
+        if (realpath(given, out) != NULL)
+            return PAWL_OK;
+        error = errno;
+        base = "";
+    }
+    if (error != ENOENT || base[0] == '\0')
+        return pawli_fail(PAWL_ERR_STORE, "%s: cannot be used: %s", given, strerror(error));
     if (realpath(directory, out) == NULL)
         return pawli_fail(PAWL_ERR_STORE, "%s: its directory cannot be used: %s; create it first", given,
                           strerror(errno));
@@ -347,13 +354,15 @@ static pawl_status open_database(pawli_sqlite *s)
                           s->path);
     int flags = SQLITE_OPEN_READWRITE | (existing ? 0 : SQLITE_OPEN_CREATE);
     pawl_status st = check_writable(s, missing);
+    /* V3: private from its first moment on, as others may make its sidecars, which take the mode over; and
+     * without a descriptor on it (R8). Whoever comes second finds it. */
+    if (st == PAWL_OK && missing)
+        (void)mknod(s->path, S_IFREG | 0600, 0);
     if (st == PAWL_OK)
         st = pawli_sqlite_connect(s, flags, &s->db);
     if (st == PAWL_OK && sqlite3_db_readonly(s->db, "main") == 1) /* SQLite's silent second choice */
         st = pawli_fail(PAWL_ERR_STORE, "%s: cannot be written%s", s->path,
                         pawli_sqlite_remedy(SQLITE_READONLY));
-    if (st == PAWL_OK && missing)
-        (void)chmod(s->path, 0600); /* V3; by path (R8), before its sidecars take the mode over */
     return st;
 }
 
