@@ -23,9 +23,16 @@ static void explain_connect_failure(pawli_doctor *d)
         pawli_doctor_tell_error(d, PAWL_FINDING_ERROR);
 }
 
+/* Of schema 1, and since schema 2. */
 static const char *const objects[] = {
-    "pawl_meta",    "pawl_kind",      "pawl_lane",      "pawl_paused",      "pawl_holder",  "pawl_job",
+    "pawl_meta",     "pawl_kind",      "pawl_lane",      "pawl_paused",      "pawl_holder",  "pawl_job",
     "pawl_attempts", "pawl_job_ready", "pawl_job_later", "pawl_job_running", "pawl_job_key", "pawl_jobs",
+    NULL,
+};
+static const char *const objects_2[] = {
+    "pawl_job_dead",    "pawl_last",          "pawl_queues",       "pawl_expired",      "pawl_dead", "pawl_errors",
+    "pawl_jobs_insert", "pawl_jobs_cancel",   "pawl_jobs_requeue", "pawl_jobs_status",
+    "pawl_jobs_change", "pawl_jobs_delete",   NULL,
 };
 
 static bool has_object(pawli_doctor *d, const char *name, int *rc)
@@ -43,17 +50,17 @@ static bool has_object(pawli_doctor *d, const char *name, int *rc)
 }
 
 /* Somebody has dropped a table or an index: nothing can be asked that would use it. */
-static bool is_whole(pawli_doctor *d)
+static bool is_whole(pawli_doctor *d, const char *const *names)
 {
     int rc = SQLITE_OK;
     bool whole = true;
-    for (size_t i = 0; i < sizeof objects / sizeof *objects && rc == SQLITE_OK; i++)
-        if (!has_object(d, objects[i], &rc) && rc == SQLITE_OK) {
+    for (; *names != NULL && rc == SQLITE_OK; names++)
+        if (!has_object(d, *names, &rc) && rc == SQLITE_OK) {
             whole = false;
             pawli_doctor_tell(d, PAWL_FINDING_ERROR,
                               "%s is missing\n"
                               "somebody has dropped it: restore a backup",
-                              objects[i]);
+                              *names);
         }
     return !pawli_doctor_failed(d, rc) && whole;
 }
@@ -95,7 +102,7 @@ void pawli_doctor_check_schema(pawli_doctor *d)
     if (version == 0)
         pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s holds no pawl tables\ncreate them: pawl init %s",
                           d->file.st_size == 0 ? "it is empty, and" : "it", d->s->path);
-    else if (is_whole(d)) {
+    else if (is_whole(d, objects) && (version < 2 || is_whole(d, objects_2))) {
         d->is_pawls = true;
         tell_version(d);
     }
