@@ -83,12 +83,18 @@ static void await(const samples *s, int count)
     }
 }
 
+/* Spread over the span, so that no timer of the pool's beats in time with it. */
+static int pause_ms(int i)
+{
+    return PAUSE_MIN_MS + i * 37 % (PAUSE_MAX_MS - PAUSE_MIN_MS);
+}
+
 static void produce_by_pool(const bench *b, samples *s, int count)
 {
     pawl_pool *pool;
     bench_check(pawl_open(PAWL_OPTIONS(.store = b->path, .synchronous = b->synchronous), &pool), "open");
     for (int i = 0; i < count; i++) {
-        bench_pause(PAUSE_MIN_MS + rand() % (PAUSE_MAX_MS - PAUSE_MIN_MS));
+        bench_pause(pause_ms(i));
         double now = bench_now();
         bench_check(pawl_enqueue(pool, PAWL_JOB(.kind = "note", .payload = &now,
                                                 .payload_bytes = sizeof now), NULL), "enqueue");
@@ -106,7 +112,7 @@ static void produce_by_connection(const bench *b, samples *s, int count)
                != SQLITE_OK)
         bench_check(PAWL_ERR_STORE, "open a connection");
     for (int i = 0; i < count; i++) {
-        bench_pause(PAUSE_MIN_MS + rand() % (PAUSE_MAX_MS - PAUSE_MIN_MS));
+        bench_pause(pause_ms(i));
         double now = bench_now();
         bench_check(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "note", .payload = &now,
                                                        .payload_bytes = sizeof now), NULL), "enqueue");

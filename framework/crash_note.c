@@ -19,7 +19,7 @@
 #include "status.h"
 
 #define NOTES_MAX 64
-#define SIGNAL_STACK_BYTES (64 * 1024)
+#define SIGNAL_STACK_BYTES ((size_t)65536)
 
 static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
 #define FATAL_COUNT (sizeof fatal / sizeof fatal[0])
@@ -33,7 +33,9 @@ static _Atomic(pawli_crash_note *) notes[NOTES_MAX];
 
 /* In the static block of each thread: a signal handler must not be the one that allocates it. */
 typedef struct mark {
+    /* cppcheck-suppress unusedStructMember ; it does not see through thread-local */
     pawli_crash_note *note;
+    /* cppcheck-suppress unusedStructMember */
     uint64_t fence;
 } mark;
 static _Thread_local volatile mark here __attribute__((tls_model("initial-exec")));
@@ -181,7 +183,7 @@ pawl_status pawli_crash_note_add(pawli_crash_note *note)
                                              "one without", NOTES_MAX);
 }
 
-void pawli_crash_note_remove(pawli_crash_note *note)
+void pawli_crash_note_remove(const pawli_crash_note *note)
 {
     (void)pthread_mutex_lock(&lock);
     for (size_t i = 0; i < NOTES_MAX; i++)

@@ -19,7 +19,7 @@ void pawli_crash_mark(pawli_crash_note *note, uint64_t fence);
 /* Puts the process's signal handlers in place with the first note, and takes them away after the last one.
  * A note stays valid until it is removed. */
 pawl_status pawli_crash_note_add(pawli_crash_note *note);
-void pawli_crash_note_remove(pawli_crash_note *note);
+void pawli_crash_note_remove(const pawli_crash_note *note);
 
 /* A stack of its own for the handler, so that a handler function that ran out of stack is noted too. NULL:
  * none could be had. */

@@ -37,8 +37,10 @@ const char *pawli_phrase_duration(int64_t ms, char out[PAWLI_PHRASE_BYTES])
                            units[i].small);
         return out;
     }
-    (void)snprintf(out, PAWLI_PHRASE_BYTES, ms < 1000 ? "%" PRId64 " ms" : "%" PRId64 " s",
-                   ms < 1000 ? ms : ms / 1000);
+    if (ms < 1000)
+        (void)snprintf(out, PAWLI_PHRASE_BYTES, "%" PRId64 " ms", ms);
+    else
+        (void)snprintf(out, PAWLI_PHRASE_BYTES, "%" PRId64 " s", ms / 1000);
     return out;
 }
 

@@ -103,8 +103,8 @@ static void print_end(report *r, const char *file)
 static int examine(cli_arguments *arguments, report *r)
 {
     const char *file = arguments->operands[0];
-    const pawl_diagnose_options options = {
-        .struct_size = sizeof options,
+    const pawl_diagnose_options wishes = {
+        .struct_size = sizeof wishes,
         .quick = r->quick,
         .progress = show_progress,
         .progress_arg = r,
@@ -112,7 +112,7 @@ static int examine(cli_arguments *arguments, report *r)
     r->begun = time(NULL);
     r->findings = r->json ? json_array() : NULL;
     cli_progress_begin(&r->progress);
-    pawl_status status = pawl_diagnose_with(file, &options, take_finding, r);
+    pawl_status status = pawl_diagnose_with(file, &wishes, take_finding, r);
     cli_progress_end(&r->progress);
     if (status != PAWL_OK) {
         cli_problem(arguments->verb->name, "%s", pawl_error_message());

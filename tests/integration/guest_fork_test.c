@@ -17,8 +17,6 @@
 
 #define LONG_MS 20000 /* the test has failed */
 
-extern char **environ;
-
 /* A child that hangs is the failure; its signal ends it. */
 static void bound_the_child(void)
 {

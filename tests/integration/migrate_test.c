@@ -566,7 +566,7 @@ static void killed_in_the_middle(void **state)
         (void)unlink(shm);
         copy_file(old, path);
         pid_t pid = open_elsewhere(path, 0);
-        (void)usleep((useconds_t)(next_random(&seed) % (uint64_t)(takes_us + takes_us / 5 + 1)));
+        nap_us((int64_t)(next_random(&seed) % (uint64_t)(takes_us + takes_us / 5 + 1)));
         (void)kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         if (version_of(path) == 1) {

@@ -126,11 +126,9 @@ static pawl_status not_there(pawli_sqlite *s, int64_t id)
     size_t once = 0;
     (void)ask(s->reader, "SELECT 1 FROM sqlite_sequence WHERE name = 'pawl_job' AND seq >= ?1", id, 0,
               take_seen, NULL, &once);
-    return pawli_fail(PAWL_ERR_NOT_FOUND,
-                      once > 0 ? "%s: has no job %" PRId64 " any more: it has ended, and was pruned with the "
-                                 "old history"
-                               : "%s: has no job %" PRId64 ", and never had",
-                      s->path, id);
+    return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: has no job %" PRId64 "%s", s->path, id,
+                      once > 0 ? " any more: it has ended, and was pruned with the old history"
+                               : ", and never had");
 }
 
 pawl_status pawli_sqlite_explain(pawli_store *store, int64_t id, pawli_reasons *out)
