@@ -16,10 +16,14 @@
 
 #include "pool.h"
 
-/* How long to wait before each look of a series. */
-static const uint64_t series_ms[] = { 0, 1, 1, 1, 2, 2, 4, 8, 16, 32, 64 };
+/* How long to wait before each look of a series: a commit shows when it has been flushed, which may take a slow
+ * disk a while. Once one was found it may have been an older one: a few looks more. */
+static const uint64_t series_ms[] = { 0, 1, 1, 1, 2, 2, 4, 8, 16, 32, 64, 128, 256, 512 };
+static const uint64_t found_ms[] = { 8, 64 };
 #define SERIES_LENGTH (sizeof series_ms / sizeof series_ms[0])
-#define FOUND_STEP 8 /* something was found: it may have been an older commit, two or three looks more */
+#define FOUND_LENGTH (sizeof found_ms / sizeof found_ms[0])
+#define POLLS_UNSEEN 600 /* so long the polls look for a commit whose writes were noticed; it may never come */
+#define POLLS_OWN 3 /* somebody may have written in the moment behind an own commit */
 #define DEAF_MS 5
 #define REST_MS 10
 #define POLL_MS 1000
@@ -94,6 +98,7 @@ static void begin_series(pawli_watch *w)
 {
     w->phase = PAWLI_WATCH_LOOKS;
     w->step = 0;
+    w->polls_unseen = POLLS_UNSEEN;
     w->found = atomic_load(&w->pool->tide.found);
     look(w);
     in(w, series_ms[1]);
@@ -125,14 +130,19 @@ static void judge(pawli_watch *w)
         begin_series(w);
 }
 
+/* The next look of a series; the last ones come at longer and longer intervals. */
 static void go_on(pawli_watch *w)
 {
     look(w);
-    if (w->step < FOUND_STEP && atomic_load(&w->pool->tide.found) != w->found)
-        w->step = FOUND_STEP;
-    else
-        w->step++;
-    if (w->step < SERIES_LENGTH)
+    w->step++;
+    if (w->phase == PAWLI_WATCH_LOOKS && atomic_load(&w->pool->tide.found) != w->found) {
+        w->phase = PAWLI_WATCH_FOUND;
+        w->step = 0;
+        w->polls_unseen = 1;
+    }
+    if (w->phase == PAWLI_WATCH_FOUND && w->step < FOUND_LENGTH)
+        in(w, found_ms[w->step]);
+    else if (w->phase == PAWLI_WATCH_LOOKS && w->step < SERIES_LENGTH)
         in(w, series_ms[w->step]);
 }
 
@@ -144,8 +154,7 @@ static void on_series(uv_timer_t *timer)
     if (atomic_load(&w->pool->tide.turns) != w->turns || (was_deaf && !is_own_log(w))) {
         judge(w);
     } else if (was_deaf) { /* this pool rests; somebody may have written in the same tick of the clock */
-        w->phase = PAWLI_WATCH_RESTS;
-        w->step = SERIES_LENGTH;
+        w->phase = PAWLI_WATCH_RESTS; /* one look, and no more */
         in(w, REST_MS);
     } else {
         go_on(w);
@@ -195,8 +204,16 @@ static void on_poll(uv_timer_t *timer)
     read_stat(w->log_path, &log);
     read_stat(pawli_pool_path(w->pool), &db);
     bool log_changed = has_changed(&log, &w->log_seen), db_changed = has_changed(&db, &w->db_seen);
-    if (log_changed || db_changed)
+    if (log_changed) {
+        w->polls_unseen = is_own_log(w) ? POLLS_OWN : POLLS_UNSEEN;
+        w->found = atomic_load(&w->pool->tide.found);
+    }
+    if (log_changed || db_changed || w->polls_unseen > 0)
         look(w);
+    if (w->polls_unseen > 1 && atomic_load(&w->pool->tide.found) != w->found)
+        w->polls_unseen = 1; /* once more: it may have been an older one */
+    else if (w->polls_unseen > 0)
+        w->polls_unseen--;
 }
 
 /* --------------------------------------------------------------------------- open and close */

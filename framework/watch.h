@@ -27,6 +27,7 @@ void pawli_watch_tell_others(pawl_pool *pool);
 
 typedef enum pawli_watch_phase {
     PAWLI_WATCH_LOOKS, /* a series is under way, or nothing is */
+    PAWLI_WATCH_FOUND, /* the last looks of it */
     PAWLI_WATCH_DEAF,  /* to the events of the log, because this pool writes */
     PAWLI_WATCH_RESTS  /* one look more */
 } pawli_watch_phase;
@@ -39,6 +40,7 @@ typedef struct pawli_watch {
     bool polls_only;       /* there are no file events to be had */
     pawli_watch_phase phase;
     size_t step;           /* of the series */
+    unsigned polls_unseen; /* so many polls look whether or not the log's file has changed */
     uint64_t turns, found; /* when it began */
     char log_path[PATH_MAX + 8];
     struct stat log_seen, db_seen; /* by the poll */

@@ -269,6 +269,14 @@ static bool concerns_others(const pawl_pool *pool, const pawli_batch *batch)
            || batch->promoted > 0;
 }
 
+static bool tidy(pawl_pool *pool, bool idle)
+{
+    bool wrote, more = pool->store->ops->tidy(pool->store, idle, &wrote);
+    if (wrote)
+        pawli_watch_ended(pool); /* only then: what others have written is not to be taken for it */
+    return more;
+}
+
 static bool write_batch(pawl_pool *pool)
 {
     const pawli_store_ops *ops = pool->store->ops;
@@ -296,7 +304,7 @@ static bool write_batch(pawl_pool *pool)
     recovered(pool, m.batch.refused);
     if (outlook(pool).foreign)
         atomic_store(&pool->writer.look_wanted, true);
-    pool->writer.next_tidy_ns = ops->tidy(pool->store, false) ? 0 : PAWLI_NEVER;
+    pool->writer.next_tidy_ns = tidy(pool, false) ? 0 : PAWLI_NEVER;
     return true;
 }
 
@@ -380,8 +388,7 @@ static void tidy_at_rest(pawl_pool *pool)
     int64_t now = pawli_clock_steady_ns(&pool->clock);
     if (w->next_tidy_ns != PAWLI_NEVER && now < w->next_tidy_ns)
         return;
-    w->next_tidy_ns = pool->store->ops->tidy(pool->store, true) ? now + TIDY_AGAIN_NS : PAWLI_NEVER;
-    pawli_watch_ended(pool); /* it may have written */
+    w->next_tidy_ns = tidy(pool, true) ? now + TIDY_AGAIN_NS : PAWLI_NEVER;
 }
 
 /* A stop waits for claims, not for callers: under a flood of them it would wait for ever. Those who have

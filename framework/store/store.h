@@ -234,8 +234,9 @@ typedef struct pawli_store_ops {
     /* Notices what other connections have committed; never blocks on the write lock. */
     pawl_status (*look)(pawli_store *store, bool *changed);
     void (*outlook)(pawli_store *store, pawli_outlook *out);
-    /* Housekeeping between transactions, more of it when idle. True: some is left, come again. */
-    bool (*tidy)(pawli_store *store, bool idle);
+    /* Housekeeping between transactions, more of it when idle. True: some is left, come again. *wrote: it has
+     * committed something. */
+    bool (*tidy)(pawli_store *store, bool idle, bool *wrote);
     /* Forgets which lanes are served: the registry may have changed. */
     void (*unserve)(pawli_store *store);
 

@@ -30,11 +30,11 @@ static void become(const char *program, int in, int out, const char *const *argu
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that dies takes its workers along */
     if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
         _exit(127);
-    (void)execv(program, argv);
+    (void)execvp(program, argv);
     _exit(127);
 }
 
-static void start(child *c, const char *program, const char *const *arguments)
+void child_start_program(child *c, const char *program, const char *const *arguments)
 {
     int to[2], from[2];
     memset(c, 0, sizeof *c);
@@ -54,12 +54,12 @@ static void start(child *c, const char *program, const char *const *arguments)
 
 void child_start(child *c, const char *const *arguments)
 {
-    start(c, PAWL_TEST_WORKER, arguments);
+    child_start_program(c, PAWL_TEST_WORKER, arguments);
 }
 
 void child_join(child *c, const char *const *arguments)
 {
-    start(c, PAWL_TEST_CROWD, arguments);
+    child_start_program(c, PAWL_TEST_CROWD, arguments);
 }
 
 static bool read_more(child *c, int64_t until_ms)

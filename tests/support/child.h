@@ -19,6 +19,8 @@ typedef struct child {
 void child_start(child *c, const char *const *arguments);
 /* The same with that of crowd.c. */
 void child_join(child *c, const char *const *arguments);
+/* Another one; found by PATH. */
+void child_start_program(child *c, const char *program, const char *const *arguments);
 /* The next line that it says, within the time: false if there is none. */
 bool child_line(child *c, char *line, size_t capacity, int64_t limit_ms);
 /* Reads on to a line that begins so. */

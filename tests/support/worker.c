@@ -3,6 +3,8 @@
  *   worker work DB LEASE_MS EXECUTORS [fork]   runs what is there
  *   worker loop DB LOG SEED                    enqueues and works until it is killed; LOG is append-only
  *
+ * Kind "say" says that it has started, and ends.
+ *
  * It says on standard output what it does, a line each: "ready", "start KIND ID ATTEMPT FENCE",
  * "end KIND ID", "fork PID", "finish STATUS". "go" on standard input lets one job of kind "wait" end. */
 #include <pawl/pawl.h>
@@ -62,12 +64,21 @@ static int quick(pawl_job *job, void *arg)
     return PAWL_SUCCEEDED;
 }
 
+static int say_only(pawl_job *job, void *arg)
+{
+    (void)arg;
+    say_start(job);
+    return PAWL_SUCCEEDED;
+}
+
 static int hang(pawl_job *job, void *arg)
 {
     (void)arg;
     say_start(job);
     while (!pawl_job_should_stop(job))
         (void)nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+    if (pawl_job_stop_reason(job) == PAWL_STOP_CANCEL)
+        say("told %" PRId64 "\n", pawl_job_id(job));
     return PAWL_RELEASED;
 }
 
@@ -150,6 +161,7 @@ static int work(char **argv, int argc)
         pawl_handler_fn fn;
         void *arg;
     } kinds[] = { { "quick", quick, NULL },      { "hang", hang, NULL },
+                  { "say", say_only, NULL },
                   { "die", die, NULL },          { "wait", wait_for_go, NULL },
                   { "detached", detached, NULL }, { "traceless", die_without_a_trace, side } };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)

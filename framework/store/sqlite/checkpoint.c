@@ -106,9 +106,10 @@ static void watch_size(pawli_sqlite *s, bool guarded, bool complete)
     s->wal_told = over && (s->wal_told || s->checkpoints_failed >= FAILURES_TOLD);
 }
 
-bool pawli_sqlite_tidy(pawli_store *store, bool idle)
+bool pawli_sqlite_tidy(pawli_store *store, bool idle, bool *wrote)
 {
     pawli_sqlite *s = pawli_sqlite_of(store);
+    *wrote = false;
     if (s->down || s->wal_frames < frames_max(s, idle))
         return false;
     if (!idle && s->wal_frames < s->checkpoint_from)
@@ -126,7 +127,7 @@ bool pawli_sqlite_tidy(pawli_store *store, bool idle)
     }
     s->wal_frames = 0;
     if (over)
-        (void)pawli_commit_a_byte(s);
+        *wrote = pawli_commit_a_byte(s) == SQLITE_OK;
     watch_size(s, true, true);
     return false;
 }

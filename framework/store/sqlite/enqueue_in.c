@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../enqueue.h"
+#include "race_probe.h"
 #include "sqlite_store.h"
 
 #define PAYLOAD_MAX (256 << 20)
@@ -150,6 +151,20 @@ static int insert(insertion *in)
                counts, 3, NULL, NULL);
 }
 
+/* A connection with automatic checkpoints is a danger to all (R6): the pools' log tells of it. Attached ones
+ * have none, and neither has one whose WAL hook is the application's. */
+static int note_checkpoints(insertion *in)
+{
+    int64_t frames = 0;
+    if (!pawli_race_version_has_it(sqlite3_libversion_number()))
+        return SQLITE_OK;
+    int rc = run(in, "PRAGMA \"%w\".wal_autocheckpoint", NULL, 0, &frames, NULL);
+    if (rc != SQLITE_OK || frames == 0)
+        return rc;
+    return run(in, "UPDATE \"%w\".pawl_meta SET value = ?1 WHERE key = 'sql_writer'",
+               &NUM(in->now_ms), 1, NULL, NULL);
+}
+
 static pawl_status store(insertion *in)
 {
     pawl_status st = check_schema(in);
@@ -160,6 +175,8 @@ static pawl_status store(insertion *in)
         rc = find_key(in);
     if (rc == SQLITE_OK && !in->job.exists)
         rc = insert(in);
+    if (rc == SQLITE_OK && !in->job.exists)
+        rc = note_checkpoints(in);
     if (rc != SQLITE_OK)
         return failed(in, rc);
     return in->job.exists ? PAWL_EXISTS : PAWL_OK;

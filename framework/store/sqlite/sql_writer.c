@@ -1,8 +1,9 @@
-/* sql_writer.c - notices a program that writes to the file by SQL, through the view pawl_jobs.
+/* sql_writer.c - notices a program that writes to the file on a connection of its own: by SQL, through the view
+ * pawl_jobs, or by pawl_enqueue_in() with automatic checkpoints on.
  *
- * With its connection's automatic checkpoints on, such a program can lose acknowledged commits, its own and
- * everybody's, where SQLite has the WAL-reset race. The triggers leave a note of the time. Whether it has
- * switched them off cannot be known, so it is said once what it must say.
+ * With these, such a program can lose acknowledged commits, its own and everybody's, where SQLite has the
+ * WAL-reset race. The triggers leave a note of the time, and so does pawl_enqueue_in(). The triggers cannot
+ * know whether the connection has switched them off, so it is said once what it must say.
  * Threads: the writer's role.
  * Keeps:   R6 foreign writers are noticed, and told what to do. */
 #include "race_probe.h"
@@ -29,7 +30,7 @@ void pawli_sql_writer_look(pawli_sqlite *s)
         return;
     s->sql_writer_told = true;
     pawli_log_line(s->host.log, PAWL_LOG_WARNING,
-                   "%s: a program writes to pawl_jobs by SQL; with SQLite %s it must say, on every connection and "
-                   "before it writes: PRAGMA wal_autocheckpoint=0; if it does, all is well (pawl doctor tells more)",
+                   "%s: a program writes jobs on a connection of its own; with SQLite %s it must say on it, before it "
+                   "writes: PRAGMA wal_autocheckpoint=0; if it does, all is well (pawl doctor tells more)",
                    s->path, sqlite3_libversion());
 }

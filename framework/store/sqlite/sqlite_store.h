@@ -176,7 +176,7 @@ int pawli_checkpoint_guarded(pawli_sqlite *s, int64_t wait_ms, bool *complete);
 int pawli_commit_a_byte(pawli_sqlite *s);
 int pawli_change_a_byte(pawli_sqlite *s); /* inside a transaction, so that its commit is not empty */
 void pawli_note_log_size(pawli_sqlite *s);
-bool pawli_sqlite_tidy(pawli_store *store, bool idle);
+bool pawli_sqlite_tidy(pawli_store *store, bool idle, bool *wrote);
 pawl_status pawli_sqlite_recover(pawli_store *store);
 bool pawli_prune_wanted(pawli_sqlite *s);
 int64_t pawli_prune_next_ms(const pawli_sqlite *s);

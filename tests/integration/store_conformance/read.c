@@ -255,7 +255,8 @@ static void a_healthy_store_stays_as_it_is(void **state)
     int64_t id = put_job(p, .kind = "a");
     for (int i = 0; i < 3; i++) {
         assert_ok(p->store->ops->recover(p->store));
-        (void)p->store->ops->tidy(p->store, i % 2 == 0);
+        bool wrote;
+        (void)p->store->ops->tidy(p->store, i % 2 == 0, &wrote);
         pool_idle(p);
     }
     assert_stored(p, id, PAWL_STATE_PENDING, 0);
