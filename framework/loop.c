@@ -5,7 +5,10 @@
  *          handles are closed before their memory goes. */
 #include "loop.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "pool.h"
@@ -125,12 +128,42 @@ static pawl_status start_failed(const char *what, int error)
                       uv_strerror(error));
 }
 
-pawl_status pawli_loop_start(pawl_pool *pool)
+#define STANDARD_COUNT 3
+
+/* libuv takes the lowest numbers there are, and 0 to 2 belong to the host, open or closed: occupied while
+ * the loop is made. */
+static void occupy_standard(int held[STANDARD_COUNT])
+{
+    for (int fd = 0; fd < STANDARD_COUNT; fd++)
+        held[fd] = fcntl(fd, F_GETFD) == -1 && errno == EBADF ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+}
+
+static void leave_standard(const int held[STANDARD_COUNT])
+{
+    for (int fd = 0; fd < STANDARD_COUNT; fd++)
+        if (held[fd] >= 0)
+            (void)close(held[fd]);
+}
+
+/* libuv aborts the process where it cannot have its first pipe: asked before it is tried. */
+static bool has_descriptors(void)
+{
+    int pipes[3][2], got = 0;
+    while (got < 3 && pipe2(pipes[got], O_CLOEXEC) == 0)
+        got++;
+    for (int i = 0; i < got; i++) {
+        (void)close(pipes[i][0]);
+        (void)close(pipes[i][1]);
+    }
+    return got == 3;
+}
+
+static pawl_status start_loop(pawl_pool *pool)
 {
     pawli_loop_handles *h = calloc(1, sizeof *h);
     if (h == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "no memory for the loop");
-    int error = uv_loop_init(&h->loop);
+    int error = has_descriptors() ? uv_loop_init(&h->loop) : UV_EMFILE;
     if (error != 0) {
         free(h);
         return start_failed("make a loop", error);
@@ -150,6 +183,15 @@ pawl_status pawli_loop_start(pawl_pool *pool)
     atomic_store(&pool->loop.runs, true);
     (void)uv_async_send(&h->wake); /* for what was answered before it ran */
     return PAWL_OK;
+}
+
+pawl_status pawli_loop_start(pawl_pool *pool)
+{
+    int held[STANDARD_COUNT];
+    occupy_standard(held);
+    pawl_status st = start_loop(pool);
+    leave_standard(held);
+    return st;
 }
 
 void pawli_loop_stop(pawl_pool *pool)

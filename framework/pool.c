@@ -284,8 +284,9 @@ static void finish_what_was_posted(pawl_pool *pool)
         if (!progress && pawli_writer_owes(pool)) /* the store is busy */
             (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     }
-    (void)pawli_fail(PAWL_ERR_BUSY, "%s: the store was busy until the pool had to stop; nothing was stored",
-                     pool->path);
+    if (pawli_writer_owes(pool)) /* else the caller's last message stands */
+        (void)pawli_fail(PAWL_ERR_BUSY, "%s: the store was busy until the pool had to stop; nothing was stored",
+                         pool->path);
     pawli_writer_expire(pool, PAWL_ERR_BUSY, true); /* exactly one answer each, and before the stop returns */
     (void)pawli_writer_step_as_caller(pool);
     pawli_survey_drop(pool); /* the next start looks again */
@@ -338,9 +339,12 @@ static pawl_status start_threads(pawl_pool *pool)
         st = pawli_executors_start(pool);
     if (st == PAWL_OK) /* last: nothing is claimed before all is there */
         st = pawli_thread_start(&pool->writer_thread, PAWLI_STACK_BYTES, pawli_writer_main, pool);
-    if (st != PAWL_OK)
-        tear_down(pool, false);
-    return st;
+    if (st == PAWL_OK)
+        return st;
+    char why[1024]; /* what tears it down may have messages of its own */
+    (void)snprintf(why, sizeof why, "%s", pawl_error_message());
+    tear_down(pool, false);
+    return pawli_fail(st, "%s", why);
 }
 
 static pawl_status start(pawl_pool *pool)

@@ -118,6 +118,18 @@ static pawl_status failed(const char *path, const char *doing)
                       "%s: cannot %s: %s", path, doing, strerror(errno));
 }
 
+/* 0 to 2 belong to the host, open or closed: what it writes to its standard output is not to end up here.
+ * Before the lock: it would fall with the lower number. */
+static int above_standard(int file)
+{
+    if (file < 0 || file > STDERR_FILENO)
+        return file;
+    int higher = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
+    (void)close(file);
+    errno = error;
+    return higher;
+}
+
 /* A name that no other pool has: two pools of one process differ by the number. */
 static pawl_status create_file(pawli_presence *p, pawli_holder *holder)
 {
@@ -129,7 +141,7 @@ static pawl_status create_file(pawli_presence *p, pawli_holder *holder)
         p->path = concatenate(p->directory, "/", holder->side);
         if (p->path == NULL)
             return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", p->directory);
-        p->file = open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        p->file = above_standard(open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (p->file >= 0)
             return PAWL_OK;
         if (errno != EEXIST && errno != ENOENT) /* the last pool to leave removes the directory */
@@ -161,6 +173,11 @@ static pawl_status allocate(pawli_presence *p)
 static pawl_status lock_file(pawli_presence *p)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    struct stat st;
+    if (fstat(p->file, &st) != 0)
+        return failed(p->path, "look at it");
+    p->device = st.st_dev;
+    p->inode = st.st_ino;
     return fcntl(p->file, F_SETLK, &lock) == 0 ? PAWL_OK : failed(p->path, "lock it");
 }
 
@@ -242,6 +259,15 @@ pawl_status pawli_presence_observe(pawli_presence *p, const char *store_path)
     return p->directory != NULL ? PAWL_OK : pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", store_path);
 }
 
+/* The host may have closed the descriptor, and the number may be another file's by now. */
+static void close_own(const pawli_presence *p)
+{
+    struct stat st;
+    if (p->file >= 0 && fstat(p->file, &st) == 0
+        && (p->inode == 0 || (st.st_dev == p->device && st.st_ino == p->inode)))
+        (void)close(p->file);
+}
+
 void pawli_presence_close(pawli_presence *p)
 {
     if (p->directory == NULL)
@@ -250,8 +276,7 @@ void pawli_presence_close(pawli_presence *p)
         (void)munmap(p->map, p->map_bytes);
     if (p->path != NULL)
         (void)unlink(p->path); /* before the lock falls: nobody can find it unlocked */
-    if (p->file >= 0)
-        (void)close(p->file);
+    close_own(p);
     remove_directory(p->directory);
     (void)pthread_mutex_destroy(&p->lock);
     free(p->free_slots);

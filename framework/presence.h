@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "crash_note.h"
 #include "log.h"
@@ -19,6 +20,8 @@ typedef struct pawli_presence {
     char *directory;
     char *path;
     int file; /* -1: not open */
+    dev_t device; /* of the file behind it, */
+    ino_t inode;  /* 0: not known yet */
     size_t slot_count, executors;
     pawli_holder self; /* who this process is */
     void *map;

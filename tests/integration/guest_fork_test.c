@@ -7,12 +7,15 @@
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "gate.h"
 #include "look.h"
+#include "pool.h"
 #include "patience.h"
 
 #define LONG_MS 20000 /* the test has failed */
@@ -113,6 +116,37 @@ static void a_handlers_child_that_returns_ends(void **state)
     assert_true(WIFEXITED(status)); /* and not by its alarm */
     assert_ok(pawl_wait_idle(pool, LONG_MS));
     assert_int_equal(state_of(pool, id), PAWL_STATE_SUCCEEDED);
+    assert_ok(pawl_close(pool));
+}
+
+static int abort_in_a_child(pawl_job *job, void *arg)
+{
+    forker *f = arg;
+    (void)job;
+    pid_t child = fork();
+    if (child == 0) {
+        (void)prctl(PR_SET_DUMPABLE, 0); /* no core file */
+        abort();
+    }
+    atomic_store(&f->child, child);
+    gate_add(&f->done, 1);
+    return child > 0 ? PAWL_SUCCEEDED : PAWL_FAILED;
+}
+
+/* Goal: a fatal signal in a child is the child's: it is not noted as the end of the parent's job, nor does it keep
+ * the parent's own from being noted. */
+static void a_childs_crash_is_not_the_parents(void **state)
+{
+    forker f = { .done = GATE_INIT };
+    int status = 0;
+    pawl_pool *pool = open_pool((temp *)*state, .executors = 1, .note_crashes = true);
+    assert_ok(pawl_register(pool, "k", abort_in_a_child, &f, NULL));
+    assert_ok(pawl_start(pool));
+    (void)put(pool, .kind = "k");
+    assert_true(gate_await(&f.done, 1));
+    assert_int_equal(waitpid(atomic_load(&f.child), &status, 0), atomic_load(&f.child));
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_int_equal(atomic_load(&pool->presence.crash->signal), 0);
     assert_ok(pawl_close(pool));
 }
 
@@ -276,6 +310,7 @@ static void a_program_inherits_nothing(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(a_handlers_child_is_told),
     TEST(a_handlers_child_that_returns_ends),
+    TEST(a_childs_crash_is_not_the_parents),
     TEST(children_of_a_working_process_harm_nothing),
     TEST(a_child_may_open_a_pool_of_its_own),
     TEST(a_program_inherits_nothing),

@@ -345,7 +345,7 @@ static int run_job(pawl_job *job, void *arg)
 static void random_statements_do_what_the_model_does(void **state)
 {
     static driver d;
-    char kind[8];
+    char kind[16];
     int round = 0;
     memset(&d, 0, sizeof d);
     d.t = *state;
