@@ -104,7 +104,7 @@ static int live_without_standard_descriptors(temp *t, int before_start)
         for (int d = 0; d <= 2; d++)
             (void)close(d);
     NEED(pawl_open(PAWL_OPTIONS(.store = t->path, .executors = 1), &pool) == PAWL_OK); /* logs to standard error */
-    NEED(standard_ones_are_not_ours());
+    NEED(before_start || standard_ones_are_not_ours()); /* the host's own may be pipes */
     if (before_start)
         for (int d = 0; d <= 2; d++)
             (void)close(d);
