@@ -3,6 +3,7 @@
 #include "enqueue.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,9 +90,17 @@ pawl_status pawli_spec_read(const pawl_job_spec *given, const pawli_spec_bounds 
 
 /* ------------------------------------------------------------------------ into one block */
 
+/* A handler may look at its payload as at a struct of the application's. */
+static size_t aligned(size_t bytes)
+{
+    const size_t to = _Alignof(max_align_t);
+    return (bytes + to - 1) / to * to;
+}
+
+/* The payload comes first, so that all of them are aligned as the block is. */
 static size_t bytes_of(const pawli_new_job *job)
 {
-    return strlen(job->kind) + 1 + strlen(job->queue) + 1 + job->key_bytes + job->payload_bytes + 1;
+    return aligned(job->payload_bytes + 1 + strlen(job->kind) + 1 + strlen(job->queue) + 1 + job->key_bytes);
 }
 
 static void *put(char **at, const void *from, size_t bytes)
@@ -104,12 +113,14 @@ static void *put(char **at, const void *from, size_t bytes)
 
 static void adopt(pawli_new_job *job, char **at, pawli_enqueue_request *owner)
 {
+    char *begin = *at;
+    job->payload = put(at, job->payload, job->payload_bytes);
+    *(*at)++ = '\0';
     job->kind = put(at, job->kind, strlen(job->kind) + 1);
     job->queue = put(at, job->queue, strlen(job->queue) + 1);
     if (job->key != NULL)
         job->key = put(at, job->key, job->key_bytes);
-    job->payload = put(at, job->payload, job->payload_bytes);
-    *(*at)++ = '\0';
+    *at = begin + aligned((size_t)(*at - begin));
     job->owner = owner;
 }
 
@@ -160,14 +171,16 @@ pawl_status pawli_enqueue_build(pawl_pool *pool, const pawl_job_spec *specs, siz
     pawl_status st = measure(pool, specs, count, each_out, &bytes);
     if (st != PAWL_OK)
         return st;
-    pawli_enqueue_request *request = malloc(sizeof *request + count * sizeof request->jobs[0] + bytes);
+    pawli_enqueue_request *request;
+    size_t head = aligned(sizeof *request + count * sizeof request->jobs[0]);
+    request = malloc(head + bytes);
     if (request == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "job: no memory for %zu bytes", bytes);
     pawli_request_init(&request->request, PAWLI_COMMAND_ENQUEUE, bytes);
     atomic_init(&request->holders, 1);
     request->done = NULL;
     request->group = (pawli_new_jobs){ .jobs = request->jobs, .count = count };
-    char *at = (char *)&request->jobs[count];
+    char *at = (char *)request + head;
     for (size_t i = 0; i < count; i++) {
         (void)read_nth(pool, specs, count, i, &request->jobs[i]);
         adopt(&request->jobs[i], &at, request);

@@ -502,7 +502,8 @@ PAWL_API int64_t pawl_job_id(const pawl_job *job);
 PAWL_API const char *pawl_job_kind(const pawl_job *job);
 PAWL_API const char *pawl_job_queue(const pawl_job *job);
 PAWL_API pawl_pool *pawl_job_pool(const pawl_job *job); /* not once its claim is lost: it may be closed */
-/** The payload, any bytes; a NUL follows them for convenience. Never NULL. `bytes` may be NULL. */
+/** The payload, any bytes, aligned for any type; a NUL follows them for convenience. Never NULL. `bytes` may be
+ *  NULL. Valid until the job has ended. */
 PAWL_API const void *pawl_job_payload(const pawl_job *job, size_t *bytes);
 PAWL_API uint32_t pawl_job_attempt(const pawl_job *job); /* this one, from 1 */
 PAWL_API uint32_t pawl_job_max_attempts(const pawl_job *job);

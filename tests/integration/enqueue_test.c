@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -558,6 +559,39 @@ static void outcomes_wait_for_the_store(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, temp_setup, temp_teardown)
 
+static int count_aligned(pawl_job *job, void *arg)
+{
+    if ((uintptr_t)pawl_job_payload(job, NULL) % _Alignof(max_align_t) == 0)
+        (void)atomic_fetch_add((_Atomic int *)arg, 1);
+    return PAWL_SUCCEEDED;
+}
+
+/* Goal: a payload can be looked at as at a struct, handed off or read from the file, whatever stands beside it. */
+static void payloads_are_aligned(void **state)
+{
+    _Atomic int good = 0;
+    char names[12][16];
+    pawl_job_spec specs[12];
+    for (int i = 0; i < 12; i++) {
+        (void)snprintf(names[i], sizeof names[i], "%.*s", i + 1, "queue-of-any-name");
+        specs[i] = *PAWL_JOB(.kind = "aligned", .queue = names[i], .payload = names[i], .payload_bytes = (size_t)i,
+                             .idempotency_key = names[i], .idempotency_key_bytes = (size_t)i + 1);
+    }
+    const temp *t = *state;
+    pawl_pool *pool = open_pool(t, .executors = 2);
+    assert_ok(pawl_register(pool, "aligned", count_aligned, &good, NULL));
+    assert_ok(pawl_enqueue_many(pool, specs, 12, NULL, NULL)); /* to be read */
+    assert_ok(pawl_start(pool));
+    for (int i = 0; i < 12; i++) {
+        specs[i].idempotency_key = NULL;
+        specs[i].idempotency_key_bytes = 0;
+    }
+    assert_ok(pawl_enqueue_many(pool, specs, 12, NULL, NULL)); /* to be handed off */
+    assert_ok(pawl_wait_idle(pool, 20000));
+    assert_ok(pawl_close(pool));
+    assert_int_equal(good, 24);
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(ok_is_committed),
     TEST(many_are_stored_together),
@@ -576,6 +610,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_held_write_lock_is_busy),
     TEST(a_full_channel_is_busy_after_the_timeout),
     TEST(outcomes_wait_for_the_store),
+    TEST(payloads_are_aligned),
 };
 
 int main(void)
