@@ -102,8 +102,8 @@ static int64_t backoff(void *arg, const char *kind, uint32_t failure)
 static void applying(void *arg, uint64_t fence)
 {
     pawl_pool *pool = arg;
-    if (pool->presence.slots == NULL)
-        return; /* not started: it holds no claims */
+    if (!pool->started)
+        return; /* it holds no claims; its side file is not the writer's to look at */
     pawli_presence_set_effect(&pool->presence, fence);
     pawli_crash_mark(fence != 0 ? pool->presence.crash : NULL, fence);
 }

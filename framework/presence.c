@@ -292,7 +292,7 @@ void pawli_presence_touch(const pawli_presence *p, const char *store_path)
     (void)snprintf(directory, sizeof directory, "%s-pawl", store_path);
     /* Its own file where it has one, so that it can tell its own events; by path: the host may have closed
      * the descriptor. Without a directory nobody listens. */
-    (void)utimensat(AT_FDCWD, p->path != NULL ? p->path : directory, NULL, 0);
+    (void)utimensat(AT_FDCWD, p != NULL ? p->path : directory, NULL, 0);
 }
 
 /* ------------------------------------------------------------------------------- the slots */

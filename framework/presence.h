@@ -40,7 +40,7 @@ pawl_status pawli_presence_open(pawli_presence *presence, const char *store_path
 /* Removes the side file and lets go of the lock. Safe on a zeroed struct. */
 void pawli_presence_close(pawli_presence *presence);
 
-/* Makes an event in the side directory, for all who watch it; also of a pool that is not started. */
+/* Makes an event in the side directory, for all who watch it. NULL: of a pool that is not started. */
 void pawli_presence_touch(const pawli_presence *presence, const char *store_path);
 /* Does that process live, and did it start then? */
 bool pawli_process_is(int64_t pid, int64_t started);

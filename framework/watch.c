@@ -66,7 +66,8 @@ void pawli_watch_ended(pawl_pool *pool)
 
 void pawli_watch_tell_others(pawl_pool *pool)
 {
-    pawli_presence_touch(&pool->presence, pawli_pool_path(pool));
+    /* Whether it is there is the life lock's; that the pool is started is known in this role. */
+    pawli_presence_touch(pool->started ? &pool->presence : NULL, pawli_pool_path(pool));
 }
 
 /* --------------------------------------------------------------------------------- looking */

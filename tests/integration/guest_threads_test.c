@@ -126,6 +126,7 @@ enum { STORM_JOBS = 400, STORM_US = 100 };
 typedef struct storm {
     _Atomic bool over;
     _Atomic int sent;
+    DIR *threads; /* opened once: numbers of descriptors that come and go look like races of the pool's */
 } storm;
 
 static _Atomic int interruptions;
@@ -139,15 +140,13 @@ static void on_signal(int number)
 /* Sends the signal to each thread of the process, itself apart. */
 static void interrupt_all(storm *s)
 {
-    DIR *d = opendir("/proc/self/task");
-    for (struct dirent *entry; d != NULL && (entry = readdir(d)) != NULL;) {
+    rewinddir(s->threads);
+    for (struct dirent *entry; (entry = readdir(s->threads)) != NULL;) {
         int thread = (int)strtol(entry->d_name, NULL, 10);
         if (thread > 0 && thread != (int)syscall(SYS_gettid)
             && syscall(SYS_tgkill, getpid(), thread, SIGUSR2) == 0)
             (void)atomic_fetch_add(&s->sent, 1);
     }
-    if (d != NULL)
-        (void)closedir(d);
 }
 
 static void *keep_interrupting(void *arg)
@@ -179,9 +178,10 @@ static int run_interrupted(pawl_job *job, void *arg)
 static void signals_without_end_disturb_nobody(void **state)
 {
     temp *t = *state;
-    storm s = { false, 0 };
+    storm s = { .threads = opendir("/proc/self/task") };
     gate done = GATE_INIT;
     pthread_t thread;
+    assert_non_null(s.threads);
     struct sigaction act = { .sa_handler = on_signal }, before; /* no SA_RESTART */
     assert_int_equal(sigaction(SIGUSR2, &act, &before), 0);
     pawl_pool *pool = open_pool(t, .executors = 2);
@@ -199,6 +199,7 @@ static void signals_without_end_disturb_nobody(void **state)
     assert_ok(pawl_close(pool));
     atomic_store(&s.over, true);
     assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)closedir(s.threads);
     assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
     assert_true(atomic_load(&interruptions) > STORM_JOBS / 4);
     assert_int_equal(look(t->path, "SELECT count(*) FROM pawl_jobs WHERE status = 'succeeded'"), STORM_JOBS);
