@@ -33,7 +33,7 @@
 #define RATE "60"
 #else
 #define STORM_MS 30000
-#define RATE "200"
+#define RATE "120"
 #endif
 
 typedef struct member {
@@ -108,9 +108,10 @@ static void rage(storm *s, int64_t ms)
         nap_ms((int64_t)(20 + next_random(&s->seed) % 400));
         int frozen = thaw_those_due(s, false);
         member *m = &s->members[next_random(&s->seed) % MEMBERS];
-        if (next_random(&s->seed) % 2 == 0)
+        uint64_t dice = next_random(&s->seed) % 8;
+        if (m->thaws_at > 0 ? dice == 0 : dice < 3) /* most of the frozen are to have their late word */
             kill_one(s, m);
-        else if (frozen < FROZEN_MAX && m->thaws_at == 0)
+        else if (m->thaws_at == 0 && frozen < FROZEN_MAX)
             freeze(s, m);
     }
     (void)thaw_those_due(s, true);

@@ -24,7 +24,7 @@ static const int64_t soon[] = { 1, 20 };
 static int choose(uint64_t *seed)
 {
     uint64_t dice = next_random(seed) % 100;
-    return dice < 70   ? PAWL_SUCCEEDED
+    return dice < 78   ? PAWL_SUCCEEDED
            : dice < 82 ? PAWL_RETRY
            : dice < 86 ? PAWL_FAILED
            : dice < 91 ? PAWL_SNOOZED
@@ -52,11 +52,12 @@ static int detach(pawl_job *job)
     return PAWL_DETACHED;
 }
 
-/* Most are short; one in a hundred is there when its process is stopped, and when it goes on. */
-static void take_time(uint64_t *seed)
+/* Most are short; one in a hundred is there when its process is frozen, and when it goes on; and of those that
+ * were tried before, half: so that the late word of a frozen one finds the next one at work. */
+static void take_time(uint64_t *seed, bool tried)
 {
     uint64_t dice = next_random(seed) % 100;
-    if (dice == 0)
+    if (dice == 0 || (tried && dice < 50))
         nap_ms((int64_t)(300 + next_random(seed) % 1200));
     else if (dice < 15)
         nap_ms((int64_t)(next_random(seed) % 30));
@@ -67,7 +68,7 @@ static int handle(pawl_job *job, void *arg)
     uint64_t seed = pawl_job_fence(job) * 31;
     (void)arg;
     history_start(storm_log, job);
-    take_time(&seed);
+    take_time(&seed, pawl_job_attempt(job) > 1);
     if (next_random(&seed) % 10 == 0)
         history_beat(storm_log, job, pawl_job_heartbeat(job));
     int outcome = choose(&seed);
