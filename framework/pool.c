@@ -351,7 +351,8 @@ static pawl_status start(pawl_pool *pool)
 {
     if (pool->started)
         return atomic_load(&pool->stopping)
-                   ? pawli_fail(PAWL_ERR_STATE, "%s: the pool is stopping; call pawl_stop() until it answers PAWL_OK", pool->path)
+                   ? pawli_fail(PAWL_ERR_STATE, "%s: the pool is stopping; call pawl_stop() until it answers "
+                                                "PAWL_OK", pool->path)
                    : PAWL_OK;
     atomic_store(&pool->writer_exits, false);
     atomic_store(&pool->is_quiet, false); /* first: what a late stop of the last run still says is one of this */

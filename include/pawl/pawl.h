@@ -294,8 +294,8 @@ PAWL_API const char *pawl_version(void);                   /* of the library: "0
 
 /* ----------------------------------------------------------------------------- enqueue */
 
-/** Stores a job, whether or not its kind has a handler here. PAWL_OK: it is committed, and with synchronous FULL flushed to the disk. PAWL_EXISTS:
- *  a job with this kind and key is stored already, in whatever state; *id_out is its id. `id_out` may
+/** Stores a job, whether or not its kind has a handler here. PAWL_OK: it is committed, and with synchronous
+ *  FULL flushed to the disk. PAWL_EXISTS: a job with this kind and key is stored already, in whatever state; *id_out is its id. `id_out` may
  *  be NULL. Blocks until the commit; while the channel is full, up to store_timeout_ms. A pool that is
  *  stopping or stopped takes jobs too; they wait.
  *  Errors: INVALID, NOMEM, BUSY, FULL, STORE, UNKNOWN, STATE (from an apply function), CLOSED. */
@@ -555,8 +555,8 @@ PAWL_API pawl_status pawl_job_finish(pawl_job *job, int outcome);
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_step(pawl_pool *pool, bool *progress);
 /** Steps until nothing is left to do at the virtual present. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_run_until_idle(pawl_pool *pool);
-/** Moves the virtual clock, which starts at the time of pawl_open(), forward, by 250 years at most. Inside a handler it stands
- *  for the time that the handler takes. */
+/** Moves the virtual clock, which starts at the time of pawl_open(), forward, by 250 years at most. Inside a
+ *  handler it stands for the time that the handler takes. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_clock_advance(pawl_pool *pool, int64_t ms);
 /** What the pool's clock says: Unix milliseconds; virtual in an inline pool. */
 PAWL_API int64_t pawl_clock_now(pawl_pool *pool);

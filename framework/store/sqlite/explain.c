@@ -67,7 +67,8 @@ static void read_job(sqlite3_stmt *row, pawli_reasons *out)
 
 static const char before_sql[] =
     "SELECT count(*) FROM (SELECT 1 FROM pawl_job j INDEXED BY pawl_job_ready,"
-    " (SELECT lane, priority, id FROM pawl_job WHERE id = ?1) AS me WHERE j.status = 2 AND j.lane = me.lane AND j.priority >= me.priority"
+    " (SELECT lane, priority, id FROM pawl_job WHERE id = ?1) AS me WHERE j.status = 2 AND j.lane = me.lane"
+    " AND j.priority >= me.priority"
     " AND (j.priority > me.priority OR j.id < me.id) LIMIT ?2)";
 
 static const char pools_sql[] = "SELECT id, name, side, pid, started, boot, pid_space FROM pawl_holder"

@@ -106,9 +106,11 @@ static void wake(_Atomic uint32_t *word)
     (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* A time further ahead than anybody says is garbage, or of a namespace with a clock of its own. */
 static bool somebody_waits(const pawli_turn *t)
 {
-    return atomic_load(&t->words->waits_until_ns) > pawli_steady_now_ns();
+    int64_t until_ns = atomic_load(&t->words->waits_until_ns), now_ns = pawli_steady_now_ns();
+    return until_ns > now_ns && until_ns <= now_ns + WAITS_NS;
 }
 
 /* --------------------------------------------------------------------------------- turns */
