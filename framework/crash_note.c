@@ -66,12 +66,23 @@ static void write_notes(int signal)
         return;
     for (size_t i = 0; i < NOTES_MAX; i++) {
         pawli_crash_note *note = atomic_load(&notes[i]);
-        if (note == NULL || atomic_load(&note->signal) != 0)
-            continue; /* the first thread that fell is the one */
+        if (note == NULL)
+            continue;
         atomic_store(&note->fence, note == mine ? here.fence : 0);
-        atomic_store(&note->signal, signal);
+        atomic_store(&note->signal, signal); /* over an older one: that was survived */
     }
 }
+
+static void erase_notes(void)
+{
+    for (size_t i = 0; i < NOTES_MAX; i++) {
+        pawli_crash_note *note = atomic_load(&notes[i]);
+        if (note != NULL && getpid() == atomic_load(&owner))
+            atomic_store(&note->signal, 0);
+    }
+}
+
+static void on_fatal(int signal, siginfo_t *info, void *context);
 
 void pawl_note_crash(int signal)
 {
@@ -86,12 +97,24 @@ static size_t index_of(int signal)
     return i;
 }
 
+static bool is_in_front(int signal)
+{
+    struct sigaction now;
+    return sigaction(signal, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fatal;
+}
+
+/* A handler that comes back, and has not seen to it that the next one kills, has mended what was wrong: if not,
+ * the signal comes again. But abort() kills when it has come back. */
 static void call_handler(const struct sigaction *old, int signal, siginfo_t *info, void *context)
 {
+    if (((unsigned)old->sa_flags & SA_RESETHAND) != 0)
+        (void)sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
     if ((old->sa_flags & SA_SIGINFO) != 0)
         old->sa_sigaction(signal, info, context);
     else
         old->sa_handler(signal);
+    if (signal != SIGABRT && is_in_front(signal))
+        erase_notes();
 }
 
 static bool has_handler(const struct sigaction *old)
@@ -99,11 +122,12 @@ static bool has_handler(const struct sigaction *old)
     return (old->sa_flags & SA_SIGINFO) != 0 || (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN);
 }
 
-/* A fault comes again as soon as the handler returns, and then kills; what was sent is sent again. */
+/* A fault comes again as soon as the handler returns, and then kills, with its address in the core dump. A trap
+ * does not, and what was sent has to be sent again. */
 static void die_by_default(int signal, bool was_sent)
 {
     (void)sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
-    if (was_sent)
+    if (was_sent || signal == SIGTRAP || signal == SIGSYS || signal == SIGABRT)
         (void)raise(signal);
 }
 
@@ -124,6 +148,15 @@ static void on_fatal(int signal, siginfo_t *info, void *context)
 
 /* --------------------------------------------------------------------------- in and out */
 
+/* Known before it can be needed; and not written again when it is what is known, as a thread may be reading. */
+static void learn(size_t i)
+{
+    struct sigaction now;
+    if (sigaction(fatal[i], NULL, &now) == 0
+        && (now.sa_flags != before[i].sa_flags || now.sa_sigaction != before[i].sa_sigaction))
+        before[i] = now;
+}
+
 static void put_handlers(void)
 {
     struct sigaction action = { .sa_sigaction = on_fatal, .sa_flags = SA_SIGINFO | SA_ONSTACK };
@@ -131,7 +164,7 @@ static void put_handlers(void)
     for (size_t i = 0; i < FATAL_COUNT; i++) {
         if (in_place[i])
             continue;
-        (void)sigaction(fatal[i], NULL, &before[i]); /* known before it can be needed */
+        learn(i);
         in_place[i] = sigaction(fatal[i], &action, NULL) == 0;
     }
 }
@@ -141,9 +174,7 @@ static void put_handlers(void)
 static void take_handlers(void)
 {
     for (size_t i = 0; i < FATAL_COUNT; i++) {
-        struct sigaction now;
-        if (in_place[i] && sigaction(fatal[i], NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0
-            && now.sa_sigaction == on_fatal)
+        if (in_place[i] && is_in_front(fatal[i]))
             in_place[i] = sigaction(fatal[i], &before[i], NULL) != 0;
     }
 }

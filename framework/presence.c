@@ -144,8 +144,12 @@ static pawl_status create_file(pawli_presence *p, pawli_holder *holder)
         p->file = above_standard(open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (p->file >= 0)
             return PAWL_OK;
-        if (errno != EEXIST && errno != ENOENT) /* the last pool to leave removes the directory */
-            return failed(p->path, "create it");
+        struct stat st; /* the last pool to leave removes the directory; but a link to nowhere stays */
+        bool again = errno == EEXIST
+                     || (errno == ENOENT && (lstat(p->directory, &st) != 0 || S_ISDIR(st.st_mode)));
+        if (!again)
+            return pawli_fail(PAWL_ERR_STORE, "%s: cannot be created; is %s a directory that may be written?",
+                              p->path, p->directory);
         free(p->path);
         p->path = NULL;
     }

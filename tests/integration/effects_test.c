@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gate.h"
+#include "look.h"
 #include "patience.h"
 
 #define HOUR_MS INT64_C(3600000)
@@ -382,6 +383,48 @@ static void an_effect_that_rolls_everything_back_fails_alone(void **state)
     assert_int_equal(state_of(pool, other), PAWL_STATE_SUCCEEDED);
     assert_int_equal(state_of(pool, bad), PAWL_STATE_FAILED);
     assert_int_equal(w.effects[0].drops, 1);
+    assert_ok(pawl_close(pool));
+}
+
+/* It rolls everything back, and goes on writing: with a statement that is new, and one that was prepared. */
+static pawl_status write_after_rollback(void *db, pawl_job *job, void *arg)
+{
+    sqlite3_stmt *prepared;
+    (void)job;
+    if (sqlite3_prepare_v2(db, "INSERT INTO done VALUES (2000000, 'prepared')", -1, &prepared, NULL) != SQLITE_OK)
+        return PAWL_ERR_INVALID;
+    (void)sqlite3_exec(db, "INSERT OR ROLLBACK INTO done (job) VALUES (1000000)", NULL, NULL, NULL);
+    bool undone = sqlite3_get_autocommit(db) != 0;
+    (void)sqlite3_exec(db, "INSERT INTO done VALUES (2000001, 'new')", NULL, NULL, NULL);
+    (void)sqlite3_step(prepared);
+    (void)sqlite3_finalize(prepared);
+    *(int *)arg += undone;
+    return PAWL_OK;
+}
+
+static int with_rollback(pawl_job *job, void *arg)
+{
+    return pawl_job_on_success(job, write_after_rollback, arg, NULL) == PAWL_OK ? PAWL_SUCCEEDED : PAWL_FAILED;
+}
+
+/* Goal: what a function writes after it has undone the transaction is not there without the success (I19). */
+static void nothing_outlives_an_effect_that_rolled_back(void **state)
+{
+    const temp *t = *state;
+    int undone = 0;
+    work none = { .count = 0 };
+    pawl_pool *pool = start_with(state, &none);
+    assert_ok(pawl_stop(pool, 0));
+    assert_ok(pawl_register(pool, "bad", with_rollback, &undone, NULL));
+    assert_ok(pawl_start(pool));
+    sqlite3 *db = sql_open(t->path);
+    sql_run(db, "INSERT INTO done VALUES (1000000, 'in the way')");
+    sql_close(db);
+    int64_t bad = put(pool, .kind = "bad", .max_attempts = 1);
+    run_idle(pool);
+    assert_int_equal(undone, 1);
+    assert_int_equal(state_of(pool, bad), PAWL_STATE_FAILED);
+    assert_int_equal(look(t->path, "SELECT count(*) FROM done WHERE job >= 2000000"), 0);
     assert_ok(pawl_close(pool));
 }
 
@@ -884,6 +927,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_constraint_is_named),
     TEST(a_refusal_alone_fails_nothing),
     TEST(an_effect_that_rolls_everything_back_fails_alone),
+    TEST(nothing_outlives_an_effect_that_rolled_back),
     TEST(an_effects_own_lock_is_its_own_failure),
     TEST(statements_left_open_are_reset),
     TEST(calls_that_would_wait_answer_state),

@@ -6,7 +6,9 @@
  * Kind "say" says that it has started, and ends.
  *
  * It says on standard output what it does, a line each: "ready", "start KIND ID ATTEMPT FENCE",
- * "end KIND ID", "fork PID", "finish STATUS". "go" on standard input lets one job of kind "wait" end. */
+ * "end KIND ID", "fork PID", "finish STATUS", "slice COUNT" (of each 100 ms of pressing) and at the end of it
+ * "pressed COUNT WORST_US LINES_LOGGED". "go" on standard input lets one job of kind "wait" end, "put KIND" enqueues
+ * through its own pool, "stop" closes it. */
 #include <pawl/pawl.h>
 
 #include <dirent.h>
@@ -172,10 +174,12 @@ static int work(char **argv, int argc)
         leave_a_child();
     say("ready\n");
     (void)sem_post(&announced);
-    char line[16];
+    char line[32], kind[32];
     while (fgets(line, sizeof line, stdin) != NULL)
         if (strcmp(line, "go\n") == 0)
             (void)sem_post(&go);
+        else if (sscanf(line, "put %31s", kind) == 1)
+            must(pawl_enqueue(pool, PAWL_JOB(.kind = kind), NULL), "enqueue");
         else if (strcmp(line, "stop\n") == 0)
             break;
     must(pawl_close(pool), "close");
@@ -262,6 +266,82 @@ static int loop(char **argv)
         (void)pause();
 }
 
+/* ----------------------------------------------------------------------- many, and in haste */
+
+static void await_word(const char *word)
+{
+    char line[32];
+    while (fgets(line, sizeof line, stdin) != NULL)
+        if (strncmp(line, word, strlen(word)) == 0)
+            return;
+    _exit(0); /* the test has ended */
+}
+
+#define POOLS_MAX 100
+
+static int be_many(char **argv)
+{
+    pawl_pool *pools[POOLS_MAX];
+    int count = atoi(argv[3]);
+    for (int i = 0; i < count && i < POOLS_MAX; i++) {
+        must(pawl_open(PAWL_OPTIONS(.store = argv[2], .executors = 1), &pools[i]), "open");
+        must(pawl_start(pools[i]), "start");
+    }
+    say("ready\n");
+    await_word("stop");
+    for (int i = 0; i < count && i < POOLS_MAX; i++)
+        must(pawl_close(pools[i]), "close");
+    return 0;
+}
+
+static int64_t now_us(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static void count_line(pawl_log_level level, const char *line, void *arg)
+{
+    if (level > PAWL_LOG_WARNING)
+        return;
+    (void)fprintf(stderr, "%s\n", line);
+    (void)__atomic_fetch_add((int *)arg, 1, __ATOMIC_SEQ_CST);
+}
+
+static void press_on(pawl_pool *pool, int64_t us, const int *lines)
+{
+    int64_t count = 0, in_slice = 0, worst = 0, began = now_us(), slice_ends = began + 100000;
+    for (int64_t before = began, after; before < began + us; before = after) {
+        must(pawl_enqueue(pool, PAWL_JOB(.kind = "nobody"), NULL), "enqueue");
+        after = now_us();
+        worst = after - before > worst ? after - before : worst;
+        count++;
+        in_slice++;
+        for (; after >= slice_ends; slice_ends += 100000) {
+            say("slice %" PRId64 "\n", in_slice);
+            in_slice = 0;
+        }
+    }
+    say("pressed %" PRId64 " %" PRId64 " %d\n", count, worst, __atomic_load_n(lines, __ATOMIC_SEQ_CST));
+}
+
+static int press(char **argv)
+{
+    pawl_pool *pool;
+    static int lines;
+    must(pawl_open(PAWL_OPTIONS(.store = argv[2], .executors = 1, .log = count_line, .log_arg = &lines,
+                                .synchronous = atoi(argv[4]) != 0 ? PAWL_SYNCHRONOUS_NORMAL : PAWL_SYNCHRONOUS_FULL,
+                                .wal_bytes_max = strtoull(argv[5], NULL, 10)), &pool), "open");
+    must(pawl_start(pool), "start");
+    say("ready\n");
+    await_word("go");
+    press_on(pool, atoi(argv[3]) * INT64_C(1000), &lines);
+    await_word("stop");
+    must(pawl_close(pool), "close");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     (void)sem_init(&go, 0, 0);
@@ -270,6 +350,10 @@ int main(int argc, char **argv)
         return work(argv, argc);
     if (argc == 5 && strcmp(argv[1], "loop") == 0)
         return loop(argv);
+    if (argc == 4 && strcmp(argv[1], "many") == 0)
+        return be_many(argv);
+    if (argc == 6 && strcmp(argv[1], "press") == 0)
+        return press(argv);
     (void)fprintf(stderr, "usage: worker work DB LEASE_MS EXECUTORS [fork] | loop DB LOG SEED\n");
     return 2;
 }

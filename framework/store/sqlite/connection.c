@@ -193,6 +193,14 @@ static int on_wal(void *arg, sqlite3 *db, const char *schema, int frames)
     return SQLITE_OK;
 }
 
+/* A function of the application's may have undone the whole transaction by a conflict clause: what it writes
+ * then would commit by itself, without the success (I19, R4). */
+static int on_commit(void *arg)
+{
+    const pawli_sqlite *s = arg;
+    return s->in_user_code; /* true: it becomes a rollback */
+}
+
 static bool names_pawl(const char *name)
 {
     return name != NULL && sqlite3_strnicmp(name, "pawl_", 5) == 0;
@@ -385,6 +393,7 @@ static pawl_status adopt_hooks(pawli_sqlite *s)
 {
     const pawli_options *o = s->host.options;
     (void)sqlite3_wal_hook(s->db, on_wal, s);
+    (void)sqlite3_commit_hook(s->db, on_commit, s);
     int rc = pawli_new_jobs_register(s);
     if (rc == SQLITE_OK)
         rc = sqlite3_set_authorizer(s->db, on_authorize, s);

@@ -124,6 +124,16 @@ static int pragma_text(pawli_doctor *d, const char *sql, char *out, size_t capac
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* Through SQLite's own descriptor (R8): the versions in bytes 18 and 19 are 2 for a file in WAL mode. */
+static bool header_says_wal(sqlite3 *db)
+{
+    sqlite3_file *file = NULL;
+    unsigned char versions[2] = { 0, 0 };
+    return sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK && file != NULL
+           && file->pMethods != NULL && file->pMethods->xRead(file, versions, 2, 18) == SQLITE_OK
+           && versions[0] == 2 && versions[1] == 2;
+}
+
 void pawli_doctor_check_journal(pawli_doctor *d)
 {
     char mode[32];
@@ -134,6 +144,8 @@ void pawli_doctor_check_journal(pawli_doctor *d)
     if (pawli_doctor_failed(d, rc))
         return;
     d->is_wal = strcmp(mode, "wal") == 0;
+    /* A file that can be read only as it is shows another mode: what its header says counts. */
+    d->is_wal = d->is_wal || header_says_wal(d->s->reader);
     if (!d->is_wal && d->is_pawls)
         pawli_doctor_tell(d, PAWL_FINDING_WARNING,
                           "journal mode is %s and not wal: somebody has switched it\n"
@@ -144,7 +156,7 @@ void pawli_doctor_check_journal(pawli_doctor *d)
                           "auto_vacuum is FULL: each commit that deletes history moves pages\n"
                           "PRAGMA auto_vacuum = INCREMENTAL; without VACUUM it takes effect at once");
     if (d->told == 0)
-        pawli_doctor_tell(d, PAWL_FINDING_OK, "journal mode %s", mode);
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "journal mode %s", d->is_wal ? "wal" : mode);
 }
 
 /* --------------------------------------------------------------------- small looks at meta */

@@ -8,6 +8,8 @@
 
 #include "sqlite_store.h"
 
+#define TOLD_AGAIN_NS (10000 * PAWLI_NS_PER_MS) /* a trigger of somebody's may spoil every batch */
+
 static size_t name_bucket(const char *queue, const char *kind)
 {
     uint64_t hash = UINT64_C(1469598103934665603); /* FNV-1a */
@@ -204,10 +206,14 @@ void pawli_lane_error(pawli_sqlite *s, pawli_lane *lane, const char *error, size
  * written already, so nothing is added to what is counted. */
 static int recount(pawli_sqlite *s, const pawli_lane *lane)
 {
-    pawli_log_line(s->host.log, PAWL_LOG_WARNING,
+    int64_t now_ns = pawli_steady_now_ns();
+    if (now_ns >= s->recount_told_ns) {
+        s->recount_told_ns = now_ns + TOLD_AGAIN_NS;
+        pawli_log_line(s->host.log, PAWL_LOG_WARNING,
                    "%s: the counters of queue \"%s\", kind \"%s\" did not fit its jobs and were counted again; "
                    "write to pawl_ tables through pawl only",
                    s->path, lane->queue, lane->kind);
+    }
     s->stale = true;
     return pawli_run(s, PAWLI_SQL_LANE_RECOUNT, NUM(lane->id), NUM(lane->deltas[PAWLI_COUNT_PRUNED]));
 }

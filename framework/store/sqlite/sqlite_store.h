@@ -93,6 +93,7 @@ typedef struct pawli_sqlite {
     int64_t frame_bytes;     /* of the log: a page and its header */
     int64_t wal_frames;      /* after the last commit or checkpoint */
     bool wal_told;           /* the log said that it is over its bound */
+    int64_t recount_told_ns; /* not told again before this */
     int checkpoints_failed;  /* in a row, with the log over its bound */
     int64_t checkpoint_from; /* not before the log has so many */
 
