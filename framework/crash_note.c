@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ static _Atomic pid_t owner;                  /* a forked child has the handlers 
 static bool in_place[FATAL_COUNT];           /* likewise: our handler is, or is called by one before it */
 static struct sigaction before[FATAL_COUNT]; /* written before our handler is in place */
 static _Atomic(pawli_crash_note *) notes[NOTES_MAX];
+static _Atomic int readers; /* signal handlers that look at them */
 
 /* In the static block of each thread: a signal handler must not be the one that allocates it. */
 typedef struct mark {
@@ -59,11 +61,13 @@ void pawli_crash_mark(pawli_crash_note *note, uint64_t fence)
 
 /* --------------------------------------------------------------------------- the handler */
 
+/* Sets the signal of every note; 0: of none. While `readers` says that somebody is here no note goes away. */
 static void write_notes(int signal)
 {
     pawli_crash_note *mine = here.note;
-    if (getpid() != atomic_load(&owner)) /* the parent lives */
+    if (getpid() != atomic_load(&owner)) /* a forked child: the parent lives */
         return;
+    (void)atomic_fetch_add(&readers, 1);
     for (size_t i = 0; i < NOTES_MAX; i++) {
         pawli_crash_note *note = atomic_load(&notes[i]);
         if (note == NULL)
@@ -71,15 +75,7 @@ static void write_notes(int signal)
         atomic_store(&note->fence, note == mine ? here.fence : 0);
         atomic_store(&note->signal, signal); /* over an older one: that was survived */
     }
-}
-
-static void erase_notes(void)
-{
-    for (size_t i = 0; i < NOTES_MAX; i++) {
-        pawli_crash_note *note = atomic_load(&notes[i]);
-        if (note != NULL && getpid() == atomic_load(&owner))
-            atomic_store(&note->signal, 0);
-    }
+    (void)atomic_fetch_sub(&readers, 1);
 }
 
 static void on_fatal(int signal, siginfo_t *info, void *context);
@@ -114,7 +110,7 @@ static void call_handler(const struct sigaction *old, int signal, siginfo_t *inf
     else
         old->sa_handler(signal);
     if (signal != SIGABRT && is_in_front(signal))
-        erase_notes();
+        write_notes(0);
 }
 
 static bool has_handler(const struct sigaction *old)
@@ -186,6 +182,7 @@ static void begin_anew_in_child(void)
         return;
     for (size_t i = 0; i < NOTES_MAX; i++)
         atomic_store(&notes[i], NULL);
+    atomic_store(&readers, 0);
     note_count = 0;
     atomic_store(&owner, getpid());
 }
@@ -223,6 +220,8 @@ void pawli_crash_note_remove(const pawli_crash_note *note)
             if (--note_count == 0)
                 take_handlers();
         }
+    while (atomic_load(&readers) != 0) /* its memory goes next */
+        (void)sched_yield();
     (void)pthread_mutex_unlock(&lock);
 }
 
