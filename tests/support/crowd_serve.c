@@ -2,8 +2,9 @@
  *
  * Kinds: "tell" says its start and succeeds. "again" says its start; its first attempt wants to be tried
  * again after a second. "die" kills the process. Those that begin with "late-" say their start, wait for
- * "go", and end as their name says; a "late-heartbeat" then says the heartbeat's status, and waits for the
- * next "go". Told "numbers" it says "numbers LATE_REFUSED RESCUED". Told "stop" it closes the pool. */
+ * "go", and end as their name says; a "late-heartbeat" then says the heartbeat's status, and waits for
+ * "end", so that it takes nobody's "go". Told "numbers" it says "numbers LATE_REFUSED RESCUED". Told "stop"
+ * it closes the pool. */
 #include "crowd.h"
 
 #include <inttypes.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static sem_t go;
+static sem_t go, end;
 
 static const int64_t soon[] = { 1 };
 
@@ -25,9 +26,9 @@ static void say_start(const pawl_job *job)
               pawl_job_attempt(job), pawl_job_fence(job));
 }
 
-static void await_go(void)
+static void await(sem_t *word)
 {
-    while (sem_wait(&go) != 0) {
+    while (sem_wait(word) != 0) {
     }
 }
 
@@ -59,7 +60,7 @@ static int die(pawl_job *job, void *arg)
 static int late(pawl_job *job, void *arg)
 {
     say_start(job);
-    await_go();
+    await(&go);
     if (pawl_job_should_stop(job))
         crowd_say("told %d\n", (int)pawl_job_stop_reason(job));
     pawl_job_error(job, "too late");
@@ -72,9 +73,9 @@ static int late_heartbeat(pawl_job *job, void *arg)
 {
     (void)arg;
     say_start(job);
-    await_go();
+    await(&go);
     crowd_say("heartbeat %s\n", pawl_status_name(pawl_job_heartbeat(job)));
-    await_go();
+    await(&end);
     crowd_say("end %s %" PRId64 "\n", pawl_job_kind(job), pawl_job_id(job));
     return PAWL_SUCCEEDED;
 }
@@ -82,7 +83,7 @@ static int late_heartbeat(pawl_job *job, void *arg)
 static void *finish_late(void *arg)
 {
     pawl_job *job = arg;
-    await_go();
+    await(&go);
     crowd_say("finish %s\n", pawl_status_name(pawl_job_finish(job, PAWL_SUCCEEDED)));
     return NULL;
 }
@@ -135,6 +136,7 @@ int crowd_serve(int argc, char **argv)
     char line[64];
     (void)argc;
     (void)sem_init(&go, 0, 0);
+    (void)sem_init(&end, 0, 0);
     crowd_must(pawl_open(PAWL_OPTIONS(.store = argv[2], .lease_ms = atoi(argv[3]),
                                       .executors = (uint32_t)atoi(argv[4])), &pool), "open");
     register_all(pool);
@@ -143,6 +145,8 @@ int crowd_serve(int argc, char **argv)
     while (crowd_hear(line, sizeof line) && strcmp(line, "stop") != 0) {
         if (strcmp(line, "go") == 0)
             (void)sem_post(&go);
+        else if (strcmp(line, "end") == 0)
+            (void)sem_post(&end);
         else if (strcmp(line, "numbers") == 0)
             say_numbers(pool);
     }
