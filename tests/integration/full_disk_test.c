@@ -84,9 +84,9 @@ static void start_all(child *members, const char *path, const char *log)
     for (int i = 0; i < MEMBERS; i++) {
         (void)snprintf(run, sizeof run, "p%d", i);
         if (i < WORKERS)
-            child_join(&members[i], (const char *const[]){ "storm", path, log, "60000", "4", NULL });
+            child_join(&members[i], (const char *const[]){ "storm", path, log, "60000", "8", NULL });
         else
-            child_join(&members[i], (const char *const[]){ "ask", path, log, run, "200", "6000", NULL });
+            child_join(&members[i], (const char *const[]){ "ask", path, log, run, "80", "6000", NULL });
         assert_true(child_says(&members[i], "ready", NULL, 0, LIMIT_MS));
     }
 }

@@ -48,13 +48,15 @@ void history_run(int log, const pawl_job *job)
 
 void history_note(int log, const char *format, ...)
 {
-    char line[768] = "\n";
+    char text[700], line[768];
     va_list args;
     va_start(args, format);
-    int length = 1 + vsnprintf(line + 1, sizeof line - 8, format, args);
+    int length = vsnprintf(text, sizeof text, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized): it was
+                                                                 just started */
     va_end(args);
-    length += snprintf(line + length, sizeof line - (size_t)length, HISTORY_MARK "\n");
-    append(log, line, length);
+    if (length >= (int)sizeof text)
+        _exit(4);
+    append(log, line, snprintf(line, sizeof line, "\n%s" HISTORY_MARK "\n", text));
 }
 
 void history_ask(int log, const char *key)
