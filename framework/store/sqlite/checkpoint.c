@@ -12,7 +12,9 @@
 /* Past this a foreign connection with SQLite's default would checkpoint by itself, without a guard. */
 #define FRAMES_WHEN_IDLE 800
 #define FRAMES_AT_WORK 3000
-/* Whoever holds the lock has work to do, and there will be another moment. But once the log is over its bound
+#define RETRY_FRAMES 200
+#define FOREIGN_FRAMES 8 /* of a commit of somebody else's, or two */
+/* Whoever holds the lock has work to do, and there will be another moment. But once the log is near its bound
  * the checkpoint takes its turn like any transaction. */
 #define OVER_WAIT_MS 250
 #define FAILURES_TOLD 3 /* a look of another pool can spoil one */
@@ -74,20 +76,31 @@ int pawli_commit_a_byte(pawli_sqlite *s)
     return rc;
 }
 
-/* Others have written: the log may have as many frames as its file has room for. */
+/* Others have written. How many frames there are now is not told; a file that has grown is full of them, and one
+ * that has not, having once been long, holds a few more. */
 void pawli_note_log_size(pawli_sqlite *s)
 {
     char path[PATH_MAX + 8];
     struct stat st;
     (void)snprintf(path, sizeof path, "%s-wal", s->path);
-    if (stat(path, &st) == 0 && st.st_size / s->frame_bytes > s->wal_frames)
-        s->wal_frames = st.st_size / s->frame_bytes;
+    if (stat(path, &st) != 0)
+        return;
+    int64_t most = st.st_size / s->frame_bytes;
+    int64_t guess = st.st_size != s->log_bytes_noted ? most : s->wal_frames + FOREIGN_FRAMES;
+    s->log_bytes_noted = st.st_size;
+    if (guess > s->wal_frames)
+        s->wal_frames = guess < most ? guess : most;
+}
+
+static int64_t bound_frames(const pawli_sqlite *s)
+{
+    return (int64_t)s->host.options->wal_bytes_max / s->frame_bytes;
 }
 
 /* How many frames the log may have before it is checkpointed. */
 static int64_t frames_max(const pawli_sqlite *s, bool idle)
 {
-    int64_t by_size = (int64_t)s->host.options->wal_bytes_max / s->frame_bytes;
+    int64_t by_size = bound_frames(s) * 3 / 4; /* the first tries may fail */
     int64_t by_count = idle ? FRAMES_WHEN_IDLE : FRAMES_AT_WORK;
     return by_size < by_count ? by_size : by_count;
 }
@@ -116,17 +129,17 @@ bool pawli_sqlite_tidy(pawli_store *store, bool idle, bool *wrote)
         return true;
     bool complete;
     int64_t before = s->wal_frames;
-    bool over = before * s->frame_bytes > (int64_t)s->host.options->wal_bytes_max;
-    int rc = pawli_checkpoint_guarded(s, over ? OVER_WAIT_MS : 0, &complete);
+    int64_t bound = bound_frames(s), step = bound / 16;
+    int rc = pawli_checkpoint_guarded(s, before > bound - 2 * step ? OVER_WAIT_MS : 0, &complete);
     /* A reader that lingers, or a holder of the lock: try again when the log has grown some more, or in
      * the next idle moment. */
-    s->checkpoint_from = complete ? 0 : before + FRAMES_WHEN_IDLE / 4;
+    s->checkpoint_from = complete ? 0 : before + (step < RETRY_FRAMES ? step : RETRY_FRAMES);
     if (rc != SQLITE_OK || !complete) {
         watch_size(s, rc == SQLITE_OK, false);
         return true;
     }
     s->wal_frames = 0;
-    if (over)
+    if (before > bound)
         *wrote = pawli_commit_a_byte(s) == SQLITE_OK;
     watch_size(s, true, true);
     return false;
