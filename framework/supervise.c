@@ -11,6 +11,8 @@
 #define UNSTARTED_MAX_NS (100 * PAWLI_NS_PER_MS) /* then a claim is given back uncharged */
 #define DETACHED_MAX_MS INT64_C(3600000)         /* without a timeout */
 #define SURVEY_EVERY_NS (1000 * PAWLI_NS_PER_MS)
+#define SURVEY_STIRRED_NS (20 * PAWLI_NS_PER_MS) /* for so long after somebody has come or gone: */
+#define STIRRED_NS (2000 * PAWLI_NS_PER_MS)
 #define SURVEY_RARELY_NS (10000 * PAWLI_NS_PER_MS) /* when nobody else is known: at a step that comes anyway */
 
 /* ---------------------------------------------------------------------- the jobs in hand */
@@ -330,8 +332,10 @@ void pawli_survey_first(pawl_pool *pool)
 void pawli_survey_soon(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
+    bool stirred = pawli_steady_now_ns() - atomic_load(&w->stirred_ns) < STIRRED_NS;
+    int64_t after_ns = stirred ? SURVEY_STIRRED_NS : SURVEY_EVERY_NS;
     w->others = true; /* until the next survey says otherwise */
-    w->next_survey_ns = pawli_earlier(w->next_survey_ns, pawli_add(w->surveyed_ns, SURVEY_EVERY_NS));
+    w->next_survey_ns = pawli_earlier(w->next_survey_ns, pawli_add(w->surveyed_ns, after_ns));
 }
 
 void pawli_survey_drop(pawl_pool *pool)

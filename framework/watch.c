@@ -177,8 +177,10 @@ static void on_side(uv_fs_event_t *event, const char *name, int events, int erro
     pawl_pool *pool = w->pool;
     if (error != 0 || (name != NULL && strcmp(name, pool->presence.self.side) == 0))
         return;
-    if ((events & UV_RENAME) != 0)
+    if ((events & UV_RENAME) != 0) {
+        atomic_store(&pool->writer.stirred_ns, pawli_steady_now_ns());
         atomic_store(&pool->writer.survey_wanted, true);
+    }
     look(w);
 }
 

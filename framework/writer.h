@@ -40,6 +40,7 @@ typedef struct pawli_writer {
     _Atomic bool detached_some; /* set by executors: a lost job may be among them */
     _Atomic bool look_wanted;   /* set by the loop: the log has changed */
     _Atomic bool survey_wanted; /* set by the loop: another pool has come or gone */
+    _Atomic int64_t stirred_ns; /* when it was set last: a pool that comes is known only when it has joined */
     int64_t surveyed_ns;        /* when the last survey was */
     pawli_rescue *rescues;
     bool lost_some;          /* a job in hand is marked as lost */
