@@ -1,0 +1,321 @@
+/* guest_file_test.c - a host that opens and closes the database file behind SQLite's back, and a file that is
+ * taken away from under a pool (R8, R9): what was acknowledged is there, and what cannot be kept is refused and
+ * said once.
+ *
+ * A POSIX lock of a process falls when the process closes any descriptor of the file. After that another
+ * process's SQLite may take itself for the last user of the file, move the log into it and delete the log. (And
+ * if the lock of the -shm file fell: cut that file, under the mapping of whoever is just writing. A host that
+ * does this while a transaction is open may get SIGBUS from SQLite; no library above it can help.) */
+#include "check.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gate.h"
+#include "look.h"
+#include "patience.h"
+
+#define LONG_MS 20000 /* the test has failed */
+
+/* -------------------------------------------------------------------------- another process */
+
+/* Forked before this process has a connection. It visits the file when it is told to. */
+typedef struct neighbour {
+    pid_t pid;
+    int to, from;
+} neighbour;
+
+static bool visit(const char *path, bool writes)
+{
+    sqlite3 *db;
+    bool ok = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK;
+    (void)sqlite3_busy_timeout(db, 5000);
+    ok = ok && sqlite3_exec(db, "PRAGMA wal_autocheckpoint = 0; SELECT count(*) FROM pawl_job", NULL, NULL, NULL)
+                   == SQLITE_OK;
+    if (writes)
+        ok = ok && sqlite3_exec(db, "CREATE TABLE IF NOT EXISTS visits (at); INSERT INTO visits VALUES (1)", NULL,
+                                NULL, NULL) == SQLITE_OK;
+    return sqlite3_close(db) == SQLITE_OK && ok;
+}
+
+static void be_the_neighbour(int in, int out, const char *path)
+{
+    char what;
+    (void)alarm(60);
+    while (read(in, &what, 1) == 1) {
+        char answer = visit(path, what == 'w') ? 'y' : 'n';
+        if (write(out, &answer, 1) != 1)
+            break;
+    }
+    _exit(0);
+}
+
+static neighbour neighbour_start(const char *path)
+{
+    int to[2], from[2];
+    neighbour n = { 0 };
+    assert_int_equal(pipe2(to, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(from, O_CLOEXEC), 0);
+    n.pid = fork();
+    assert_true(n.pid >= 0);
+    if (n.pid == 0) {
+        (void)close(to[1]);
+        be_the_neighbour(to[0], from[1], path);
+    }
+    (void)close(to[0]);
+    (void)close(from[1]);
+    n.to = to[1];
+    n.from = from[0];
+    return n;
+}
+
+static void neighbour_visits(const neighbour *n, bool writes)
+{
+    char answer = 0;
+    assert_int_equal(write(n->to, writes ? "w" : "r", 1), 1);
+    assert_int_equal(read(n->from, &answer, 1), 1);
+    assert_int_equal(answer, 'y');
+}
+
+static void neighbour_end(neighbour *n)
+{
+    (void)close(n->to);
+    (void)close(n->from);
+    assert_int_equal(waitpid(n->pid, NULL, 0), n->pid);
+}
+
+/* ------------------------------------------------------------------------- stray closes */
+
+static const char *file_of(const temp *t, const char *suffix)
+{
+    static char paths[4][400];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+    (void)snprintf(path, sizeof paths[0], "%s%s", t->path, suffix);
+    return path;
+}
+
+/* What a backup tool inside the host, or one that counts its bytes, does. */
+static void open_and_close(const temp *t, const char *suffix)
+{
+    int file = open(file_of(t, suffix), O_RDONLY | O_CLOEXEC);
+    assert_true(file >= 0);
+    assert_int_equal(close(file), 0);
+}
+
+enum { BEFORE = 50, AFTER = 1 };
+
+/* Tells how many were acknowledged; another answer than OK is that the log was taken away. */
+static int enqueue_some(pawl_pool *pool, int count)
+{
+    int stored = 0;
+    for (int i = 0; i < count; i++) {
+        pawl_status st = pawl_enqueue(pool, PAWL_JOB(.kind = "nobody"), NULL);
+        if (st == PAWL_OK)
+            stored++;
+        else
+            assert_status(st, PAWL_ERR_STORE), assert_text_has(pawl_error_message(), "deleted or replaced");
+    }
+    return stored;
+}
+
+static void assert_all_there(const temp *t, int64_t stored)
+{
+    assert_int_equal(look(t->path, "SELECT count(*) FROM pawl_job"), stored);
+    assert_int_equal(look(t->path, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
+    assert_counters_are_right(t->path);
+}
+
+/* Goal: whichever files the host opens and closes, and whether the process that comes then reads or writes:
+ * all that was acknowledged, before and after, is stored, once. The pool goes on, or it says that its log was
+ * deleted and acknowledges nothing more; a new pool works on (I1, I2, R8). */
+static void stray_closes_lose_nothing_acknowledged(void **state)
+{
+    temp *t = *state;
+    static const char *const files[][3] = { { "" }, { "-wal" }, { "-shm" }, { "", "-shm" }, { "", "-wal", "-shm" } };
+    int64_t stored = 0;
+    int went_on = 0, refused = 0;
+    neighbour n = neighbour_start(t->path);
+    for (unsigned i = 0; i < 2 * sizeof files / sizeof files[0]; i++) {
+        bool writes = i % 2 == 0, started = i % 4 < 2; /* each of the files with two of the four */
+        pawl_pool *pool = open_pool(t, .executors = 1, .store_timeout_ms = 2000);
+        if (started)
+            assert_ok(pawl_start(pool));
+        int got = enqueue_some(pool, BEFORE);
+        assert_int_equal(got, BEFORE);
+        for (int k = 0; k < 3 && files[i / 2][k] != NULL; k++)
+            open_and_close(t, files[i / 2][k]);
+        neighbour_visits(&n, writes);
+        int more = enqueue_some(pool, AFTER);
+        neighbour_visits(&n, writes);
+        more += enqueue_some(pool, AFTER);
+        *(more == 2 * AFTER ? &went_on : &refused) += 1;
+        stored += got + more;
+        assert_ok(pawl_close(pool));
+        assert_all_there(t, stored);
+    }
+    neighbour_end(&n);
+    print_message("went on: %d; refused: %d\n", went_on, refused);
+    assert_true(went_on > 0);
+}
+
+/* ---------------------------------------------------------------------------- taken away */
+
+typedef struct lines {
+    _Atomic int bad; /* warnings and errors */
+    _Atomic int told; /* of them: that a file was deleted or replaced */
+} lines;
+
+static void listen(pawl_log_level level, const char *line, void *arg)
+{
+    lines *l = arg;
+    if (level > PAWL_LOG_WARNING)
+        return;
+    (void)atomic_fetch_add(&l->bad, 1);
+    if (strstr(line, "deleted or replaced") != NULL)
+        (void)atomic_fetch_add(&l->told, 1);
+}
+
+static bool has_told(void *arg)
+{
+    return atomic_load(&((lines *)arg)->told) > 0;
+}
+
+static int64_t cpu_ms(void)
+{
+    struct rusage r;
+    (void)getrusage(RUSAGE_SELF, &r);
+    return (int64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1000
+           + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1000;
+}
+
+typedef struct inside {
+    gate began, go;
+} inside;
+
+static int hold(pawl_job *job, void *arg)
+{
+    inside *in = arg;
+    (void)job;
+    gate_add(&in->began, 1);
+    return gate_await(&in->go, 1) ? PAWL_SUCCEEDED : PAWL_FAILED;
+}
+
+typedef void (*take_away_fn)(const temp *t);
+
+static void delete_the_file(const temp *t)
+{
+    assert_int_equal(unlink(t->path), 0);
+}
+
+static void replace_the_file(const temp *t)
+{
+    const char *other = temp_file(t, "other.db");
+    assert_int_equal(sql_ask(other, "SELECT 1"), 1);
+    assert_int_equal(rename(other, t->path), 0);
+}
+
+static void delete_the_log(const temp *t)
+{
+    assert_int_equal(unlink(file_of(t, "-wal")), 0);
+}
+
+static void delete_the_index(const temp *t)
+{
+    assert_int_equal(unlink(file_of(t, "-shm")), 0);
+}
+
+static void rename_the_directory(const temp *t)
+{
+    char away[400];
+    (void)snprintf(away, sizeof away, "%s/away", t->directory);
+    char place[400];
+    (void)snprintf(place, sizeof place, "%s/place", t->directory);
+    assert_int_equal(rename(place, away), 0);
+}
+
+/* A running pool with a handler inside, whose file is then taken away. */
+static void lose_the_file(temp *t, take_away_fn take_away, const char *path)
+{
+    lines told = { 0, 0 };
+    inside in = { GATE_INIT, GATE_INIT };
+    pawl_pool *pool = check_open(PAWL_OPTIONS(.store = path, .executors = 1, .store_timeout_ms = 500, .log = listen,
+                                              .log_arg = &told));
+    assert_ok(pawl_register(pool, "k", hold, &in, NULL));
+    assert_ok(pawl_start(pool));
+    int64_t id = put(pool, .kind = "k");
+    assert_true(gate_await(&in.began, 1));
+    take_away(t);
+    assert_true(eventually(has_told, &told, LONG_MS)); /* nobody has asked it for anything */
+    for (int i = 0; i < 3; i++) {
+        assert_status(pawl_enqueue(pool, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_STORE);
+        assert_text_has(pawl_error_message(), "deleted or replaced");
+    }
+    assert_true(pawl_cancel(pool, id) == PAWL_ERR_STORE);
+    gate_add(&in.go, 1); /* its outcome cannot be written */
+    int64_t before = cpu_ms();
+    nap_ms(1000);
+    assert_in_range(cpu_ms() - before, 0, 300);
+    pawl_status st = pawl_stop(pool, 0);
+    if (st != PAWL_OK)
+        assert_status(st, PAWL_ERR_TIMEOUT);
+    assert_int_equal(atomic_load(&told.told), 1);
+    assert_true(atomic_load(&told.bad) <= 3);
+}
+
+/* Goal: a running pool notices by itself that its file, or a companion of it, was deleted, replaced or moved
+ * away with its directory. It says so once, acknowledges nothing, does not spin, and a stop answers (R8). */
+static void a_running_pool_notices_that_its_file_is_gone(void **state)
+{
+    temp *t = *state;
+    static const struct {
+        const char *name;
+        take_away_fn take_away;
+        bool in_place; /* in a directory of its own */
+    } ways[] = { { "deleted", delete_the_file, false },     { "replaced", replace_the_file, false },
+                 { "log deleted", delete_the_log, false },  { "index deleted", delete_the_index, false },
+                 { "directory moved", rename_the_directory, true } };
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        char place[400];
+        int status = -1;
+        (void)snprintf(place, sizeof place, "%s/place", t->directory);
+        (void)mkdir(place, 0700);
+        const char *path = ways[i].in_place ? temp_file(t, "place/jobs.db") : t->path;
+        (void)fflush(NULL);
+        pid_t child = fork(); /* its pool cannot be closed: the outcome is never written */
+        assert_true(child >= 0);
+        if (child == 0) {
+            (void)alarm(50);
+            lose_the_file(t, ways[i].take_away, path);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (status != 0)
+            print_error("%s: status %d\n", ways[i].name, status);
+        assert_int_equal(status, 0);
+        (void)unlink(file_of(t, ""));
+        (void)unlink(file_of(t, "-wal"));
+        (void)unlink(file_of(t, "-shm"));
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, temp_setup, temp_teardown)
+
+static const struct CMUnitTest tests[] = {
+    TEST(stray_closes_lose_nothing_acknowledged),
+    TEST(a_running_pool_notices_that_its_file_is_gone),
+};
+
+int main(void)
+{
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
