@@ -210,51 +210,58 @@ static int hold(pawl_job *job, void *arg)
     return gate_await(&in->go, 1) ? PAWL_SUCCEEDED : PAWL_FAILED;
 }
 
-typedef void (*take_away_fn)(const temp *t);
+/* What is done to a database at DIRECTORY/jobs.db. */
+typedef void (*take_away_fn)(const char *directory);
 
-static void delete_the_file(const temp *t)
+static const char *within(const char *directory, const char *name)
 {
-    assert_int_equal(unlink(t->path), 0);
+    static char paths[2][600];
+    static unsigned next;
+    char *path = paths[next++ % 2];
+    (void)snprintf(path, sizeof paths[0], "%s/%s", directory, name);
+    return path;
 }
 
-static void replace_the_file(const temp *t)
+static void delete_the_file(const char *directory)
 {
-    const char *other = temp_file(t, "other.db");
-    assert_int_equal(sql_ask(other, "SELECT 1"), 1);
-    assert_int_equal(rename(other, t->path), 0);
+    assert_int_equal(unlink(within(directory, "jobs.db")), 0);
 }
 
-static void delete_the_log(const temp *t)
+static void replace_the_file(const char *directory)
 {
-    assert_int_equal(unlink(file_of(t, "-wal")), 0);
+    assert_int_equal(sql_ask(within(directory, "other.db"), "SELECT 1"), 1);
+    assert_int_equal(rename(within(directory, "other.db"), within(directory, "jobs.db")), 0);
 }
 
-static void delete_the_index(const temp *t)
+static void delete_the_log(const char *directory)
 {
-    assert_int_equal(unlink(file_of(t, "-shm")), 0);
+    assert_int_equal(unlink(within(directory, "jobs.db-wal")), 0);
 }
 
-static void rename_the_directory(const temp *t)
+static void delete_the_index(const char *directory)
 {
-    char away[400];
-    (void)snprintf(away, sizeof away, "%s/away", t->directory);
-    char place[400];
-    (void)snprintf(place, sizeof place, "%s/place", t->directory);
-    assert_int_equal(rename(place, away), 0);
+    assert_int_equal(unlink(within(directory, "jobs.db-shm")), 0);
+}
+
+static void rename_the_directory(const char *directory)
+{
+    char away[600];
+    (void)snprintf(away, sizeof away, "%s-away", directory);
+    assert_int_equal(rename(directory, away), 0);
 }
 
 /* A running pool with a handler inside, whose file is then taken away. */
-static void lose_the_file(temp *t, take_away_fn take_away, const char *path)
+static void lose_the_file(take_away_fn take_away, const char *directory)
 {
     lines told = { 0, 0 };
     inside in = { GATE_INIT, GATE_INIT };
-    pawl_pool *pool = check_open(PAWL_OPTIONS(.store = path, .executors = 1, .store_timeout_ms = 500, .log = listen,
-                                              .log_arg = &told));
+    pawl_pool *pool = check_open(PAWL_OPTIONS(.store = within(directory, "jobs.db"), .executors = 1,
+                                              .store_timeout_ms = 2000, .log = listen, .log_arg = &told));
     assert_ok(pawl_register(pool, "k", hold, &in, NULL));
     assert_ok(pawl_start(pool));
     int64_t id = put(pool, .kind = "k");
     assert_true(gate_await(&in.began, 1));
-    take_away(t);
+    take_away(directory);
     assert_true(eventually(has_told, &told, LONG_MS)); /* nobody has asked it for anything */
     for (int i = 0; i < 3; i++) {
         assert_status(pawl_enqueue(pool, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_STORE);
@@ -277,35 +284,33 @@ static void lose_the_file(temp *t, take_away_fn take_away, const char *path)
 static void a_running_pool_notices_that_its_file_is_gone(void **state)
 {
     temp *t = *state;
-    static const struct {
-        const char *name;
-        take_away_fn take_away;
-        bool in_place; /* in a directory of its own */
-    } ways[] = { { "deleted", delete_the_file, false },     { "replaced", replace_the_file, false },
-                 { "log deleted", delete_the_log, false },  { "index deleted", delete_the_index, false },
-                 { "directory moved", rename_the_directory, true } };
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        char place[400];
-        int status = -1;
-        (void)snprintf(place, sizeof place, "%s/place", t->directory);
-        (void)mkdir(place, 0700);
-        const char *path = ways[i].in_place ? temp_file(t, "place/jobs.db") : t->path;
-        (void)fflush(NULL);
-        pid_t child = fork(); /* its pool cannot be closed: the outcome is never written */
-        assert_true(child >= 0);
-        if (child == 0) {
+    static const take_away_fn ways[] = { delete_the_file, replace_the_file, delete_the_log, delete_the_index,
+                                         rename_the_directory };
+    enum { WAYS = sizeof ways / sizeof ways[0] };
+    pid_t children[WAYS];
+    (void)fflush(NULL);
+    for (int i = 0; i < WAYS; i++) { /* in children: such a pool cannot be closed while its outcome waits */
+        char directory[400];
+        (void)snprintf(directory, sizeof directory, "%s/%d", t->directory, i);
+        assert_int_equal(mkdir(directory, 0700), 0);
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] == 0) {
             (void)alarm(50);
-            lose_the_file(t, ways[i].take_away, path);
+            (void)setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion that fails ends the child, there */
+            lose_the_file(ways[i], directory);
             _exit(0);
         }
-        assert_int_equal(waitpid(child, &status, 0), child);
-        if (status != 0)
-            print_error("%s: status %d\n", ways[i].name, status);
-        assert_int_equal(status, 0);
-        (void)unlink(file_of(t, ""));
-        (void)unlink(file_of(t, "-wal"));
-        (void)unlink(file_of(t, "-shm"));
     }
+    int failed = 0;
+    for (int i = 0; i < WAYS; i++) {
+        int status = -1;
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        if (status != 0)
+            print_error("way %d: status %d\n", i, status);
+        failed += status != 0;
+    }
+    assert_int_equal(failed, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, temp_setup, temp_teardown)
