@@ -110,13 +110,16 @@ bool pawli_writer_does_own_work(const pawl_pool *pool)
 size_t pawli_writer_claim_room(pawl_pool *pool)
 {
     pawli_writer *w = &pool->writer;
-    if (!pawli_writer_does_own_work(pool)
-        || atomic_load(&pool->dispatch.detached) >= pool->options.detached_max)
+    uint32_t detached = atomic_load(&pool->dispatch.detached);
+    if (!pawli_writer_does_own_work(pool) || detached >= pool->options.detached_max)
         return 0;
     size_t window = pool->options.executors;
     size_t finished = (size_t)w->finished_before + w->finished_last;
     if (w->finished_last > 0 && finished > window)
         window = finished < PAWLI_CLAIMS_MAX ? finished : PAWLI_CLAIMS_MAX;
+    size_t may_detach = (size_t)pool->options.detached_max - detached; /* any of them may do so */
+    if (window > may_detach)
+        window = may_detach > pool->options.executors ? may_detach : pool->options.executors;
     size_t occupied = (size_t)atomic_load(&pool->dispatch.length) + atomic_load(&pool->dispatch.busy);
     return window > occupied ? window - occupied : 0;
 }
