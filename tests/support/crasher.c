@@ -28,7 +28,7 @@
 static _Atomic int beside_now;
 static _Atomic bool may_end;
 static int neighbours;
-static char *page;        /* nobody may touch it, until a host mends that */
+static char *page; /* nobody may touch it, until a host mends that */
 static sigjmp_buf back_to_main;
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -283,9 +283,8 @@ static void set(int signal, void (*handler)(int, siginfo_t *, void *), int flags
 static void mend(int signal, siginfo_t *info, void *context)
 {
     (void)signal;
-    (void)info;
     (void)context;
-    (void)mprotect(page, 4096, PROT_READ | PROT_WRITE);
+    (void)mprotect((void *)((uintptr_t)info->si_addr & ~(uintptr_t)4095), 4096, PROT_READ | PROT_WRITE);
 }
 
 static void leave(int signal, siginfo_t *info, void *context)
@@ -388,30 +387,34 @@ static void protect_page(void)
         (void)mprotect(page, 4096, PROT_NONE);
 }
 
+#define STORM_THREADS 4
+
 static _Atomic bool storm_ends;
 
 static void *fault_and_mend(void *arg)
 {
-    (void)arg;
+    volatile char *own = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     while (!atomic_load(&storm_ends)) {
-        protect_page();
-        by_the_page();
+        *own = 1;
+        (void)mprotect((void *)(uintptr_t)own, 4096, PROT_NONE);
     }
-    return NULL;
+    return arg;
 }
 
-/* A thread of the host's has its faults mended all the time, as some runtimes do, while the pool comes and goes. */
+/* Threads of the host's have their faults mended all the time, as some runtimes do, while the pool comes and goes. */
 static void storm(pawl_pool *pool)
 {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, fault_and_mend, NULL) != 0)
-        _exit(2);
+    pthread_t threads[STORM_THREADS];
+    for (int i = 0; i < STORM_THREADS; i++)
+        if (pthread_create(&threads[i], NULL, fault_and_mend, NULL) != 0)
+            _exit(2);
     for (int i = 0; i < 200; i++) {
         must(pawl_stop(pool, 1000), "stop");
         must(pawl_start(pool), "start");
     }
     atomic_store(&storm_ends, true);
-    (void)pthread_join(thread, NULL);
+    for (int i = 0; i < STORM_THREADS; i++)
+        (void)pthread_join(threads[i], NULL);
     say("lives\n");
 }
 
