@@ -266,11 +266,13 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_start(pawl_pool *pool);
  *  FPE, ILL, TRAP, SYS and ABRT of the whole process; it writes a note of a few bytes and lets happen what
  *  would have happened without it. pawl_stop() takes it away after the last such pool. An application that
  *  installs a crash handler after pawl_start() calls this function from it instead: it is async-signal-safe.
- *  Nothing can be noted of SIGKILL. Any thread; does nothing without a running pool with note_crashes. */
+ *  Nothing can be noted of SIGKILL. A fault that the application's handler mends by returning leaves no note; one
+ *  that it jumps out of (siglongjmp), outside of a pawl handler, leaves it until the next one. Any thread; does nothing without a running pool with note_crashes. */
 PAWL_API void pawl_note_crash(int signal);
 
 /** Waits until all earlier calls are answered, no claim is held here (detached jobs included) and no
  *  job is due that this pool could claim. Delayed jobs and future retries do not count. 0 ms: looks once.
+ *  Callbacks of asynchronous enqueues may still be on their way.
  *  Errors: TIMEOUT, STATE (inside a handler), CLOSED. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_wait_idle(pawl_pool *pool, int64_t timeout_ms);
 
@@ -282,7 +284,7 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_wait_idle(pawl_pool *pool, int64_t tim
 PAWL_API pawl_status pawl_stop(pawl_pool *pool, int64_t grace_ms);
 
 /** Stops the pool if needed, with 15 s of grace, and frees it. NULL is PAWL_OK. On TIMEOUT (a
- *  handler still runs) or STATE (inside a handler) nothing was freed. */
+ *  handler still runs, or the store does not take what one has reported) or STATE (inside a handler) nothing was freed. */
 PAWL_API pawl_status pawl_close(pawl_pool *pool);
 
 /** What this thread's last failed call met, which file, and what to do. Never NULL; valid until the
