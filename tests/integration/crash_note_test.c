@@ -165,7 +165,7 @@ static bool is_alive(const child *c)
 /* Starts the process again and again, as whoever looks after it would. How often was a job of the kind started? */
 static int crash_until_it_fails(const temp *t, const char *notes, const char *neighbours, const char *kind, int limit)
 {
-    char line[128], start[64];
+    char line[128] = "", start[64];
     int starts = 0;
     (void)snprintf(start, sizeof start, "start %s ", kind);
     for (int i = 0; i < limit && !has_failed(t, kind); i++) {
