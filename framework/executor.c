@@ -19,10 +19,19 @@ static int call_handler(pawl_job *job)
     return returned;
 }
 
-/* Cancelled between its claim and now: its handler need not run at all. */
-static bool is_cancelled(const pawl_job *job)
+/* Between its claim and now it was cancelled, or its lease has run out, as this process was frozen: another may
+ * be running it. Its handler need not run at all. */
+static bool is_over(const pawl_job *job, int *outcome)
 {
-    return atomic_load(&job->stop_reason) == PAWL_STOP_CANCEL;
+    pawl_stop_reason reason = pawl_job_stop_reason(job);
+    *outcome = reason == PAWL_STOP_CANCEL ? PAWL_CANCELLED : PAWL_RELEASED;
+    return reason == PAWL_STOP_CANCEL || reason == PAWL_STOP_LEASE_LOST;
+}
+
+static int call_or_skip(pawl_job *job)
+{
+    int outcome;
+    return is_over(job, &outcome) ? outcome : call_handler(job);
 }
 
 /* False: this is a forked child, in which the handler returned as well. The job is the parent's, and so is
@@ -34,7 +43,7 @@ static bool run(pawl_pool *pool, pawl_job *job, uint32_t number)
     pawli_crash_mark(pool->presence.crash, job->claim.fence);
     atomic_store(&job->started_ns, pawli_clock_steady_ns(&pool->clock));
     atomic_store(&job->phase, PAWLI_PHASE_STARTED);
-    int returned = is_cancelled(job) ? PAWL_CANCELLED : call_handler(job);
+    int returned = call_or_skip(job);
     if (pawli_fork_mark_is_child(&pool->fork_mark))
         return false;
     pawli_dispatch_done(&pool->dispatch);

@@ -174,12 +174,73 @@ static void it_is_late_while_the_heir_runs(void **state)
     assert_ended(t, "succeeded");
 }
 
+#define BEHIND 200
+
+/* It has claimed some of the short ones behind the one that freezes it. */
+static void freeze_with_claims(const temp *t, child *holder)
+{
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    pawl_job_spec all[BEHIND];
+    for (int i = 0; i < BEHIND; i++)
+        all[i] = *PAWL_JOB(.kind = i == BEHIND / 4 ? "freeze" : "tell");
+    child_join(holder, (const char *const[]){ "serve", t->path, "1000", "1", NULL });
+    for (bool frozen = false; !frozen;) {
+        assert_ok(pawl_enqueue_many(pool, all, BEHIND, NULL, NULL));
+        assert_true(child_says(holder, "start freeze", NULL, 0, LIMIT_MS));
+        frozen = child_is_frozen(holder, t->path);
+        if (frozen && look(t->path, "SELECT count(*) FROM pawl_jobs WHERE status = 'running'") < 2) {
+            child_signal(holder, SIGCONT); /* nothing was claimed behind it */
+            frozen = false;
+        }
+    }
+    assert_ok(pawl_close(pool));
+}
+
+static bool all_have_succeeded(void *arg)
+{
+    const temp *t = arg;
+    return look(t->path, "SELECT count(*) FROM pawl_jobs WHERE status <> 'succeeded'") == 0;
+}
+
+static void run_all_elsewhere(const temp *t)
+{
+    heir h = { GATE_INIT, GATE_INIT, PAWL_SUCCEEDED };
+    gate_add(&h.go, 1);
+    pawl_pool *pool = open_pool(t, .executors = 2);
+    assert_ok(pawl_register(pool, "freeze", take_over, &h, NULL));
+    assert_ok(pawl_register(pool, "tell", take_over, &h, NULL));
+    assert_ok(pawl_start(pool));
+    assert_true(eventually(all_have_succeeded, (void *)(uintptr_t)t, LIMIT_MS)); /* leases run out one by one */
+    assert_ok(pawl_close(pool));
+}
+
+/* Goal: what was claimed, and not started before the holder was frozen, is not started by it afterwards: somebody
+ * else has had it. */
+static void what_was_not_started_is_not_started_late(void **state)
+{
+    const temp *t = *state;
+    char line[256];
+    child holder;
+    freeze_with_claims(t, &holder);
+    run_all_elsewhere(t);
+    child_signal(&holder, SIGCONT);
+    child_tell(&holder, "stop\n");
+    do {
+        assert_true(child_line(&holder, line, sizeof line, LIMIT_MS));
+        assert_int_not_equal(strncmp(line, "start", 5), 0);
+    } while (strcmp(line, "closed") != 0);
+    child_close(&holder);
+    assert_true(all_have_succeeded((void *)(uintptr_t)t));
+    assert_counters_are_right(t->path);
+}
+
 #define in_a_directory(test) cmocka_unit_test_setup_teardown(test, temp_setup, temp_teardown)
 
 static const struct CMUnitTest tests[] = {
     in_a_directory(it_is_late_for_a_success),
     in_a_directory(it_is_late_for_a_failure),
     in_a_directory(it_is_late_while_the_heir_runs),
+    in_a_directory(what_was_not_started_is_not_started_late),
 };
 
 int main(void)

@@ -127,17 +127,22 @@ static bool is_free(const char *path)
     return got;
 }
 
-void child_freeze(child *c, const char *path)
+bool child_is_frozen(child *c, const char *path)
 {
     siginfo_t info;
-    for (;;) {
-        child_signal(c, SIGSTOP);
-        while (waitid(P_PID, (id_t)c->pid, &info, WSTOPPED) != 0 && errno == EINTR) {
-        }
-        if (is_free(path))
-            return;
-        child_signal(c, SIGCONT);
+    while (waitid(P_PID, (id_t)c->pid, &info, WSTOPPED) != 0 && errno == EINTR) {
     }
+    if (is_free(path))
+        return true;
+    child_signal(c, SIGCONT);
+    return false;
+}
+
+void child_freeze(child *c, const char *path)
+{
+    do
+        child_signal(c, SIGSTOP);
+    while (!child_is_frozen(c, path));
 }
 
 void child_kill_unreaped(child *c)

@@ -30,6 +30,8 @@ void child_tell(child *c, const char *line);
 void child_signal(const child *c, int signal);
 /* Freezes it, outside of any transaction on the file: a frozen writer stops everybody. */
 void child_freeze(child *c, const char *path);
+/* Waits until it has stopped. False: inside of a transaction; it goes on. */
+bool child_is_frozen(child *c, const char *path);
 /* kill -9, and waits for its end without reaping it, or with. */
 void child_kill(child *c);
 void child_kill_unreaped(child *c);

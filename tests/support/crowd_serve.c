@@ -1,7 +1,7 @@
 /* crowd_serve.c - crowd serve DB LEASE_MS EXECUTORS: handlers that wait for the test.
  *
  * Kinds: "tell" says its start and succeeds. "again" says its start; its first attempt wants to be tried
- * again after a second. "die" kills the process. Those that begin with "late-" say their start, wait for
+ * again after a second. "die" kills the process, "freeze" stops it. Those that begin with "late-" say their start, wait for
  * "go", and end as their name says; a "late-heartbeat" then says the heartbeat's status, and waits for
  * "end", so that it takes nobody's "go". Told "numbers" it says "numbers LATE_REFUSED RESCUED". Told "stop"
  * it closes the pool. */
@@ -57,6 +57,14 @@ static int die(pawl_job *job, void *arg)
     return PAWL_RETRY;
 }
 
+static int freeze(pawl_job *job, void *arg)
+{
+    (void)arg;
+    say_start(job);
+    (void)raise(SIGSTOP); /* this thread goes no further */
+    return PAWL_SUCCEEDED;
+}
+
 static int late(pawl_job *job, void *arg)
 {
     say_start(job);
@@ -110,6 +118,7 @@ static void register_all(pawl_pool *pool)
     } kinds[] = { { "tell", tell, NULL },
                   { "again", again, NULL },
                   { "die", die, NULL },
+                  { "freeze", freeze, NULL },
                   { "late-success", late, &succeeded },
                   { "late-failure", late, &failed },
                   { "late-retry", late, &retry },
