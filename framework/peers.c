@@ -52,9 +52,9 @@ void pawli_peers_expect(pawl_pool *pool, const pawli_peer *list, size_t count, b
     pawli_peers *p = &pool->peers;
     (void)pthread_mutex_lock(&p->lock);
     bool changed = !is_same_list(p, list, count);
-    if (changed || !all)
-        atomic_store(&p->covered, false); /* until the loop says so */
+    p->all = all;
     if (changed) {
+        atomic_store(&p->watched, false); /* until the loop says so */
         memcpy(p->list, list, count * sizeof *list);
         p->count = count;
         p->changed = true;
@@ -66,7 +66,7 @@ void pawli_peers_expect(pawl_pool *pool, const pawli_peer *list, size_t count, b
 
 bool pawli_peers_are_covered(pawl_pool *pool)
 {
-    return atomic_load(&pool->peers.covered);
+    return pool->peers.all && atomic_load(&pool->peers.watched);
 }
 
 /* ----------------------------------------------------------------------------- the loop's part */
@@ -176,7 +176,7 @@ void pawli_peers_reconcile(pawl_pool *pool, uv_loop_t *loop, pawli_peer_watch **
         }
         all = all && is_watched(*watches, &list[i]);
     }
-    atomic_store(&p->covered, all);
+    atomic_store(&p->watched, all);
 }
 
 void pawli_peers_close(pawli_peer_watch **watches)

@@ -21,12 +21,13 @@ typedef struct pawli_peers {
     pawli_peer list[PAWLI_PEERS_MAX]; /* under it, like the two below: who is to be watched */
     size_t count;
     bool changed;
-    _Atomic bool covered; /* every one of them is watched */
+    bool all;             /* the writer's: nobody else is there, that could die unseen */
+    _Atomic bool watched; /* every one of the list is */
 } pawli_peers;
 
 void pawli_peers_init(pawli_peers *peers);
 void pawli_peers_fini(pawli_peers *peers);
-/* The writer's: these are alive. `all`: nobody else is, that could die unseen. */
+/* The writer's: these are not dead. `all`: nobody else is there, that could die unseen. */
 void pawli_peers_expect(pawl_pool *pool, const pawli_peer *list, size_t count, bool all);
 /* May the writer rely on being told? */
 bool pawli_peers_are_covered(pawl_pool *pool);

@@ -250,15 +250,16 @@ typedef struct census {
     int64_t expires_boot_ms; /* the first lease of theirs */
 } census;
 
-/* A pool of this process dies with it, and so needs no watch. */
+/* A pool of this process dies with it, and so needs no watch. One whose death is not proven may be dying: its
+ * watch is kept, and tells. */
 static void count_living(const pawl_pool *pool, census *c, const pawli_holder *holder, pawli_life life)
 {
     if (pawli_presence_is_self(&pool->presence, holder))
         return;
-    if (life == PAWLI_ALIVE && c->peer_count < PAWLI_PEERS_MAX && pawli_presence_sees(&pool->presence, holder))
+    bool can_watch = c->peer_count < PAWLI_PEERS_MAX && pawli_presence_sees(&pool->presence, holder);
+    if (can_watch)
         c->peers[c->peer_count++] = (pawli_peer){ holder->pid, holder->started };
-    else
-        c->all = false;
+    c->all = c->all && can_watch && life == PAWLI_ALIVE;
 }
 
 static void probe_page(pawl_pool *pool, census *c, const pawli_holder *holders, size_t count)
