@@ -17,7 +17,9 @@
 /* Whoever holds the lock has work to do, and there will be another moment. But once the log is near its bound
  * the checkpoint takes its turn like any transaction. */
 #define OVER_WAIT_MS 250
-#define FAILURES_TOLD 3 /* a look of another pool can spoil one */
+/* A look of another pool can spoil a try, and one that waits for a processor a few in a row. */
+#define FAILURES_TOLD 3
+#define FAILING_TOLD_NS (1000 * PAWLI_NS_PER_MS)
 
 static int hold_guard(pawli_sqlite *s, int64_t wait_ms)
 {
@@ -105,18 +107,28 @@ static int64_t frames_max(const pawli_sqlite *s, bool idle)
     return by_size < by_count ? by_size : by_count;
 }
 
+/* Does the log stay over its bound, whatever is tried? */
+static bool keeps_failing(pawli_sqlite *s, bool failed)
+{
+    int64_t now_ns = pawli_steady_now_ns();
+    s->checkpoints_failed = failed ? s->checkpoints_failed + 1 : 0;
+    if (s->checkpoints_failed <= 1)
+        s->checkpoints_fail_since_ns = now_ns;
+    return s->checkpoints_failed >= FAILURES_TOLD && now_ns - s->checkpoints_fail_since_ns >= FAILING_TOLD_NS;
+}
+
 /* I22: a log that stays over its bound is said once, until it is within it again. */
 static void watch_size(pawli_sqlite *s, bool guarded, bool complete)
 {
     int64_t bytes = s->wal_frames * s->frame_bytes;
     bool over = bytes > (int64_t)s->host.options->wal_bytes_max;
-    s->checkpoints_failed = complete || !over ? 0 : s->checkpoints_failed + 1;
-    if (s->checkpoints_failed >= FAILURES_TOLD && !s->wal_told)
+    bool tell = keeps_failing(s, over && !complete);
+    if (tell && !s->wal_told)
         pawli_log_line(s->host.log, PAWL_LOG_WARNING,
                        "%s: the write-ahead log has grown to %lld MiB, because another connection keeps a "
                        "%s transaction open: end it",
                        s->path, (long long)(bytes >> 20), guarded ? "read" : "write");
-    s->wal_told = over && (s->wal_told || s->checkpoints_failed >= FAILURES_TOLD);
+    s->wal_told = over && (s->wal_told || tell);
 }
 
 bool pawli_sqlite_tidy(pawli_store *store, bool idle, bool *wrote)

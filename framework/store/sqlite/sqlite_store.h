@@ -94,7 +94,8 @@ typedef struct pawli_sqlite {
     int64_t wal_frames;      /* after the last commit or checkpoint */
     bool wal_told;           /* the log said that it is over its bound */
     int64_t recount_told_ns; /* not told again before this */
-    int checkpoints_failed;  /* in a row, with the log over its bound */
+    int checkpoints_failed;  /* in a row, with the log over its bound … */
+    int64_t checkpoints_fail_since_ns; /* … and when the first of them was */
     int64_t log_bytes_noted; /* the file's size when others had last written */
     int64_t checkpoint_from; /* not before the log has so many */
 
