@@ -317,27 +317,30 @@ static int switch_to_wal(pawli_sqlite *s)
 
 /* R8: a database that was replaced under us, or whose log was deleted, has nothing to do with what is open:
  * what is committed to it is lost. The first look at each file remembers it. */
-static bool is_same(const pawli_sqlite *s, const char *suffix, pawli_file_id *id)
+static pawl_status check_same(const pawli_sqlite *s, const char *suffix, pawli_file_id *id)
 {
     char path[PATH_MAX + 8];
     struct stat st;
     (void)snprintf(path, sizeof path, "%s%s", s->path, suffix);
-    if (stat(path, &st) != 0)
-        return id->inode == 0;
-    if (id->inode == 0)
+    bool found = stat(path, &st) == 0;
+    if (!found && errno != ENOENT && errno != ENOTDIR)
+        return pawli_fail(PAWL_ERR_STORE, "%s: cannot be found any more: %s; check the permissions of the "
+                                          "directories above it", path, strerror(errno));
+    if (found && id->inode == 0)
         *id = (pawli_file_id){ st.st_dev, st.st_ino };
-    return id->device == st.st_dev && id->inode == st.st_ino;
+    if (found ? id->device == st.st_dev && id->inode == st.st_ino : id->inode == 0)
+        return PAWL_OK;
+    return pawli_fail(PAWL_ERR_STORE, "%s: was deleted or replaced while it is in use; stop this program, put "
+                                      "the file back, and start again", path);
 }
 
 pawl_status pawli_sqlite_same_file(pawli_sqlite *s)
 {
     static const char *const suffixes[] = { "", "-wal", "-shm" };
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        if (!is_same(s, suffixes[i], &s->files[i]))
-            return pawli_fail(PAWL_ERR_STORE, "%s%s: was deleted or replaced while it is in use; stop this "
-                                              "program, put the file back, and start again", s->path,
-                              suffixes[i]);
-    return PAWL_OK;
+    pawl_status st = PAWL_OK;
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0] && st == PAWL_OK; i++)
+        st = check_same(s, suffixes[i], &s->files[i]);
+    return st;
 }
 
 /* Asked before SQLite opens it: its silent second choice, to open for reading, leaves sidecars behind. */
