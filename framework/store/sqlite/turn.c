@@ -147,7 +147,8 @@ void pawli_turn_taken(pawli_turn *t)
     if (t->words == NULL)
         return;
     /* It waits no more; if others do that have said so before, they say so again. */
-    (void)atomic_compare_exchange_strong(&t->words->waits_until_ns, &t->waits_until_ns, 0);
+    int64_t own_ns = t->waits_until_ns; /* a copy: where others have said so since, theirs comes back in it */
+    (void)atomic_compare_exchange_strong(&t->words->waits_until_ns, &own_ns, 0);
     t->mine = atomic_fetch_add(&t->words->taken, 1) + 1;
     if (t->waited)
         wake(&t->words->taken); /* who has let it go first */
