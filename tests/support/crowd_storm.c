@@ -170,19 +170,34 @@ static int never_called(pawl_job *job, void *arg)
     _exit(4);
 }
 
+/* Its patience is shorter than somebody who holds the write lock may be frozen: so that the history has calls that
+ * were refused. But it has to begin. */
+static pawl_pool *begin_to_ask(const char *path)
+{
+    static const char *const nowhere[] = { "nowhere" };
+    pawl_pool *pool;
+    pawl_status st;
+    do
+        st = pawl_open(PAWL_OPTIONS(.store = path, .store_timeout_ms = 2000, .queues = nowhere, .queue_count = 1),
+                       &pool);
+    while (st == PAWL_ERR_BUSY);
+    crowd_must(st, "open");
+    crowd_must(pawl_register(pool, "storm", never_called, NULL,
+                             PAWL_HANDLER(.backoff_ms = soon, .backoff_count = 2)), "register");
+    do
+        st = pawl_start(pool); /* for the answers of the asynchronous ones */
+    while (st == PAWL_ERR_BUSY);
+    crowd_must(st, "start");
+    return pool;
+}
+
 int crowd_ask(int argc, char **argv)
 {
     static _Atomic bool ends;
-    static const char *const nowhere[] = { "nowhere" };
-    pawl_pool *pool;
     pthread_t threads[2];
     (void)argc;
     storm_log = crowd_log(argv[3]);
-    crowd_must(pawl_open(PAWL_OPTIONS(.store = argv[2], .store_timeout_ms = 2000, .queues = nowhere,
-                                      .queue_count = 1), &pool), "open");
-    crowd_must(pawl_register(pool, "storm", never_called, NULL,
-                             PAWL_HANDLER(.backoff_ms = soon, .backoff_count = 2)), "register");
-    crowd_must(pawl_start(pool), "start"); /* for the answers of the asynchronous ones */
+    pawl_pool *pool = begin_to_ask(argv[2]);
     crowd_say("ready\n");
     producer producers[2];
     for (int i = 0; i < 2; i++) {
