@@ -370,6 +370,36 @@ static void a_refused_rescue_waits(void **state)
     child_close(&worker);
 }
 
+/* Goal: a write that somebody's trigger swallows is not acknowledged, and a claim that it swallows calls no handler; it
+ * is tried again slowly, said once, and happens when the trigger is gone (I1, I4, I23). */
+static void a_swallowed_write_is_not_acknowledged(void **state)
+{
+    const temp *t = of(state);
+    gate ran = GATE_INIT;
+    _Atomic int lines = 0;
+    int64_t id;
+    pawl_pool *pool;
+    assert_ok(pawl_open(PAWL_OPTIONS(.store = t->path, .executors = 1, .log = listen, .log_arg = (void *)&lines),
+                        &pool));
+    assert_ok(pawl_register(pool, "good", succeed, &ran, NULL));
+    (void)put(pool, .kind = "good");
+    change(t->path, "CREATE TRIGGER app_swallows BEFORE INSERT ON pawl_job BEGIN SELECT RAISE(IGNORE); END");
+    assert_status(pawl_enqueue(pool, PAWL_JOB(.kind = "good"), &id), PAWL_ERR_STORE);
+    assert_text_has(pawl_error_message(), "pawl doctor names it");
+    change(t->path, "DROP TRIGGER app_swallows");
+    change(t->path, "CREATE TRIGGER app_swallows BEFORE UPDATE ON pawl_job BEGIN SELECT RAISE(IGNORE); END");
+    assert_ok(pawl_start(pool));
+    assert_nothing_spins();
+    assert_int_equal(gate_count(&ran), 0);
+    assert_int_equal(atomic_load(&lines), 1);
+    change(t->path, "DROP TRIGGER app_swallows");
+    assert_true(gate_await(&ran, 1));
+    assert_ok(pawl_wait_idle(pool, READY_MS));
+    assert_ok(pawl_close(pool));
+    assert_int_equal(look(t->path, "SELECT group_concat(attempts) FROM pawl_job"), 1);
+    assert_counters_are_right(t->path);
+}
+
 typedef struct deaf {
     gate started, may_end;
 } deaf;
@@ -629,6 +659,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(a_deleted_log_is_the_end_of_the_pool),
     in_a_directory(a_refused_outcome_waits_alone),
     in_a_directory(a_refused_rescue_waits),
+    in_a_directory(a_swallowed_write_is_not_acknowledged),
     in_a_directory(a_refused_eviction_waits),
     in_a_directory(a_refused_heartbeat_says_so),
     in_a_directory(a_stop_that_waits_does_not_spin),

@@ -136,7 +136,7 @@ end_worker()
 fresh
 doctor 0 "a healthy file at rest" case.db
 finds_no_problem
-for each in sqlite race file mode filesystem disk schema journal pools copies side-files wal writers leases waiting \
+for each in sqlite race file mode filesystem disk schema triggers journal pools copies side-files wal writers leases waiting \
     paused sequence counters claims fences attempts rows history foreign-keys integrity; do
     check "  $each reports" grep -q "^[a-z]* *$each " out
 done
@@ -358,6 +358,8 @@ bend "a lane that does not exist" error rows "a lane that does not exist: 1" "de
     "UPDATE pawl_job SET lane = 77 WHERE id = 1"
 bend "a kind that is not its lane's" error rows "another kind" "UPDATE pawl_job SET kind" \
     "INSERT INTO pawl_kind (name) VALUES ('other'); UPDATE pawl_job SET kind = 2 WHERE id = 1"
+bend "a trigger of somebody's" warning triggers "trigger app_x on pawl_job is not pawl's" "DROP TRIGGER app_x" \
+    "CREATE TRIGGER app_x AFTER UPDATE ON pawl_job BEGIN SELECT 1; END"
 bend "ready before its time" warning rows "due in the future" "clock" \
     "UPDATE pawl_job SET available_at = $far WHERE id = 1"
 bend "an id beyond the sequence" error sequence "job 3 is beyond" "UPDATE sqlite_sequence" \

@@ -60,7 +60,7 @@ int pawli_change_a_byte(pawli_sqlite *s)
     int rc = pawli_read_integer(s, PAWLI_SQL_META_READ, PAWLI_VALUES(TEXT("restarts")), &restarts, &found);
     if (rc != SQLITE_OK)
         return rc;
-    return found ? pawli_run(s, PAWLI_SQL_META_WRITE, TEXT("restarts"), NUM(restarts + 1)) : SQLITE_CORRUPT;
+    return found ? pawli_change(s, PAWLI_SQL_META_WRITE, TEXT("restarts"), NUM(restarts + 1)) : SQLITE_CORRUPT;
 }
 
 /* A commit that changes a byte (R12). After a full checkpoint it starts the log anew, and cuts the file, which

@@ -292,9 +292,9 @@ static int take_stored(merge *m, stream *from)
         return refuse(s, from->lane, id);
     pawli_claim *claim = take_blank(m, from->lane);
     claim->job = id;
-    rc = pawli_run(s, PAWLI_SQL_CLAIM, NUM(id), NUM(s->holder), NUM(claim->fence), NUM(batch->now_ms),
-                   NUM(batch->now_ms + s->host.options->lease_ms),
-                   NUM(batch->boot_ms + s->host.options->lease_ms));
+    rc = pawli_change(s, PAWLI_SQL_CLAIM, NUM(id), NUM(s->holder), NUM(claim->fence), NUM(batch->now_ms),
+                      NUM(batch->now_ms + s->host.options->lease_ms),
+                      NUM(batch->boot_ms + s->host.options->lease_ms));
     if (rc == SQLITE_OK)
         pawli_lane_move(s, from->lane, PAWLI_DB_READY, PAWLI_DB_RUNNING);
     return rc;

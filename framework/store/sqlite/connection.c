@@ -52,6 +52,8 @@ const char *pawli_sqlite_remedy(int rc)
     if (rc == SQLITE_READONLY_ROLLBACK || rc == SQLITE_READONLY_RECOVERY)
         return "; somebody was interrupted while writing it: open it once with a program that may write, and "
                "what was left half done is undone";
+    if (rc == SQLITE_CONSTRAINT_TRIGGER)
+        return "; a trigger that is not pawl's refuses or swallows the write: pawl doctor names it";
     switch (rc & 0xFF) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return "; another connection holds the write lock: end its transaction, or "

@@ -171,6 +171,7 @@ static const struct {
     { "filesystem", A_FILE, false, pawli_doctor_check_file_system, "a local file system" },
     { "disk", A_FILE, false, pawli_doctor_check_disk, NULL },
     { "schema", A_FILE, false, pawli_doctor_check_schema, NULL },
+    { "triggers", TABLES, false, pawli_doctor_check_triggers, "no trigger of others' on pawl's tables" },
     { "journal", A_CONNECTION, false, pawli_doctor_check_journal, NULL },
     { "pools", TABLES, false, pawli_doctor_check_pools, NULL },
     { "copies", NOTHING, false, pawli_doctor_check_copies, "one SQLite library in each process" },

@@ -84,6 +84,7 @@ void pawli_doctor_check_race(pawli_doctor *d);
 void pawli_doctor_check_copies(pawli_doctor *d);
 /* doctor_tables.c */
 void pawli_doctor_check_schema(pawli_doctor *d);
+void pawli_doctor_check_triggers(pawli_doctor *d);
 void pawli_doctor_check_journal(pawli_doctor *d);
 void pawli_doctor_check_sequence(pawli_doctor *d);
 void pawli_doctor_check_writers(pawli_doctor *d);

@@ -108,6 +108,30 @@ void pawli_doctor_check_schema(pawli_doctor *d)
     }
 }
 
+/* One that only notes what happens is the application's right; one that writes or refuses is not. What it does
+ * cannot be told from outside. */
+void pawli_doctor_check_triggers(pawli_doctor *d)
+{
+    sqlite3_stmt *row;
+    char name[256], table[256];
+    int rc = sqlite3_prepare_v2(d->s->reader,
+                                "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name LIKE"
+                                " 'pawl\\_%' ESCAPE '\\' AND (name NOT LIKE 'pawl\\_%' ESCAPE '\\' OR tbl_name <>"
+                                " 'pawl_jobs') ORDER BY name LIMIT 20", -1, &row, NULL);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 0), name);
+        (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 1), table);
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "trigger %s on %s is not pawl's: what it refuses or swallows does not happen, and what it "
+                          "writes is in each of pawl's transactions\n"
+                          "if it does more than to note what happens: DROP TRIGGER %s",
+                          name, table, name);
+        rc = SQLITE_OK;
+    }
+    (void)sqlite3_finalize(row);
+    (void)pawli_doctor_failed(d, rc);
+}
+
 /* ----------------------------------------------------------------------------- the journal */
 
 static int pragma_text(pawli_doctor *d, const char *sql, char *out, size_t capacity)

@@ -92,10 +92,13 @@ static void answer(pawli_sqlite *s, pawli_new_jobs *group)
 
 int pawli_enqueue_insert(pawli_sqlite *s, pawli_new_jobs *groups)
 {
-    if (number(s, groups) > 0) {
+    int64_t fresh = (int64_t)number(s, groups);
+    if (fresh > 0) {
         s->rows = groups;
         int rc = pawli_run_plain(s, PAWLI_SQL_JOBS_INSERT);
         s->rows = NULL;
+        if (rc == SQLITE_OK && sqlite3_changes64(s->db) != fresh)
+            rc = SQLITE_CONSTRAINT_TRIGGER; /* see pawli_change() */
         if (rc != SQLITE_OK)
             return rc;
     }

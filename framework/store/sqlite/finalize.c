@@ -99,9 +99,9 @@ static int write_aftermath(pawli_sqlite *s, const pawli_aftermath *a, pawl_state
     if (due > PAWLI_TIME_MAX_MS)
         due = PAWLI_TIME_MAX_MS;
     int status = pawli_db_status(*settled, due <= now);
-    rc = pawli_run(s, PAWLI_SQL_AFTERMATH, NUM(a->job), NUM(a->fence), NUM(status), NUM(due), NUM(now),
-                   NUM(attempts), NUM(row.bystander + (a->bystander && !charged)),
-                   TEXTN(a->error, a->error_bytes));
+    rc = pawli_change(s, PAWLI_SQL_AFTERMATH, NUM(a->job), NUM(a->fence), NUM(status), NUM(due), NUM(now),
+                      NUM(attempts), NUM(row.bystander + (a->bystander && !charged)),
+                      TEXTN(a->error, a->error_bytes));
     if (rc == SQLITE_OK)
         rc = add_attempt(s, a, &row, charged);
     if (rc != SQLITE_OK)

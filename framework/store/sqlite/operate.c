@@ -37,7 +37,7 @@ static int cancel_running(pawli_sqlite *s, int64_t id, const job_row *row, pawl_
     *answer = PAWL_ACCEPTED;
     if (row->cancel)
         return SQLITE_OK;
-    int rc = pawli_run(s, PAWLI_SQL_CANCEL_RUNNING, NUM(id));
+    int rc = pawli_change(s, PAWLI_SQL_CANCEL_RUNNING, NUM(id));
     if (rc == SQLITE_OK)
         rc = pawli_run(s, PAWLI_SQL_HOLDER_CANCELS, NUM(row->holder));
     return rc;
@@ -52,7 +52,7 @@ static int cancel(pawli_sqlite *s, int64_t id, const job_row *row, pawl_status *
     case PAWLI_DB_FAILED: *answer = PAWL_ERR_STATE; return SQLITE_OK;
     default: break;
     }
-    int rc = pawli_run(s, PAWLI_SQL_CANCEL_PENDING, NUM(id), NUM(s->batch->now_ms));
+    int rc = pawli_change(s, PAWLI_SQL_CANCEL_PENDING, NUM(id), NUM(s->batch->now_ms));
     if (rc == SQLITE_OK)
         pawli_lane_move(s, row->lane, row->status, PAWLI_DB_CANCELLED);
     *answer = PAWL_OK;
@@ -64,7 +64,7 @@ static int requeue(pawli_sqlite *s, int64_t id, const job_row *row, pawl_status 
     *answer = PAWL_ERR_STATE;
     if (row->status != PAWLI_DB_FAILED && row->status != PAWLI_DB_CANCELLED)
         return SQLITE_OK;
-    int rc = pawli_run(s, PAWLI_SQL_REQUEUE, NUM(id), NUM(s->batch->now_ms));
+    int rc = pawli_change(s, PAWLI_SQL_REQUEUE, NUM(id), NUM(s->batch->now_ms));
     if (rc == SQLITE_OK)
         pawli_lane_move(s, row->lane, row->status, PAWLI_DB_READY);
     *answer = PAWL_OK;

@@ -37,7 +37,7 @@ int pawli_promote_apply(pawli_sqlite *s)
     int rc = read_due(s, due, &count);
     for (size_t i = 0; rc == SQLITE_OK && i < count; i++) {
         pawli_lane *lane = pawli_lane_by_id(s, due[i].lane);
-        rc = lane != NULL ? pawli_run(s, PAWLI_SQL_PROMOTE, NUM(due[i].id))
+        rc = lane != NULL ? pawli_change(s, PAWLI_SQL_PROMOTE, NUM(due[i].id))
                           : pawli_refuse(s, due[i].id, "its lane does not exist");
         if (rc == SQLITE_OK && lane != NULL)
             pawli_lane_move(s, lane, PAWLI_DB_LATER, PAWLI_DB_READY);

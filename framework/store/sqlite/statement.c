@@ -189,6 +189,12 @@ int pawli_run_values(pawli_sqlite *s, pawli_sql sql, const pawli_value *values, 
     return pawli_done(statement, rc);
 }
 
+int pawli_change_values(pawli_sqlite *s, pawli_sql sql, const pawli_value *values, size_t count)
+{
+    int rc = pawli_run_values(s, sql, values, count);
+    return rc == SQLITE_OK && sqlite3_changes(s->db) != 1 ? SQLITE_CONSTRAINT_TRIGGER : rc;
+}
+
 int pawli_read_integer(pawli_sqlite *s, pawli_sql sql, const pawli_value *values, size_t count,
                        int64_t *out, bool *found)
 {

@@ -88,6 +88,9 @@ sqlite3_stmt *pawli_query_values(struct pawli_sqlite *s, pawli_sql sql, const pa
                                  size_t count, int *rc);
 /* Binds, runs to the end, resets (R3). SQLITE_OK or an error; see sqlite3_changes(). */
 int pawli_run_values(struct pawli_sqlite *s, pawli_sql sql, const pawli_value *values, size_t count);
+/* The same where one row must change: SQLITE_CONSTRAINT_TRIGGER if none has, as somebody's trigger has swallowed
+ * the write. What was not written is not to be acknowledged. */
+int pawli_change_values(struct pawli_sqlite *s, pawli_sql sql, const pawli_value *values, size_t count);
 /* Resets and clears (R3). `rc`: what the last step gave. SQLITE_OK for ROW and DONE. */
 int pawli_done(sqlite3_stmt *statement, int rc);
 /* Reads the first column of the first row; SQLITE_OK, with *found false if there is none. */
@@ -100,6 +103,7 @@ void pawli_statements_finalize(struct pawli_sqlite *s);
         sizeof((const pawli_value[]){ __VA_ARGS__ }) / sizeof(pawli_value)
 #define pawli_query(s, sql, rc, ...) pawli_query_values(s, sql, PAWLI_VALUES(__VA_ARGS__), rc)
 #define pawli_run(s, sql, ...) pawli_run_values(s, sql, PAWLI_VALUES(__VA_ARGS__))
+#define pawli_change(s, sql, ...) pawli_change_values(s, sql, PAWLI_VALUES(__VA_ARGS__))
 #define pawli_run_plain(s, sql) pawli_run_values(s, sql, NULL, 0)
 
 #endif

@@ -229,7 +229,7 @@ static int write_fence(pawli_sqlite *s)
 {
     if (!s->fence_moved)
         return SQLITE_OK;
-    return pawli_run(s, PAWLI_SQL_META_WRITE, TEXT("fence"), NUM(s->fence));
+    return pawli_change(s, PAWLI_SQL_META_WRITE, TEXT("fence"), NUM(s->fence));
 }
 
 static int apply_all(pawli_sqlite *s, own_work *own)
