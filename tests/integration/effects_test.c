@@ -783,12 +783,27 @@ static void enqueue_in_keeps_keys_unique(void **state)
     assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k", .queue = "other", .idempotency_key = "a",
                                                      .idempotency_key_bytes = 1), &id), PAWL_EXISTS);
     assert_int_equal(id, by_pool);
+    assert_int_equal(sql_integer(db, "SELECT count(*) FROM pawl_lane WHERE queue = 'other'"), 0);
     int64_t by_db = 0;
     assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k", .idempotency_key = "\0", 
                                                  .idempotency_key_bytes = 1), &by_db));
     assert_status(pawl_enqueue(pool, PAWL_JOB(.kind = "k", .idempotency_key = "\0",
                                               .idempotency_key_bytes = 1), &id), PAWL_EXISTS);
     assert_int_equal(id, by_db);
+    sql_close(db);
+    assert_ok(pawl_close(pool));
+}
+
+/* Goal: a write that somebody's trigger swallows is not acknowledged (I1). */
+static void enqueue_in_tells_of_a_swallowed_write(void **state)
+{
+    temp *t = *state;
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    sqlite3 *db = sql_open(t->path);
+    sql_run(db, "CREATE TRIGGER app_swallows BEFORE INSERT ON pawl_job BEGIN SELECT RAISE(IGNORE); END");
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_STORE);
+    assert_text_has(pawl_error_message(), "a trigger that is not pawl's");
+    assert_int_equal(sql_integer(db, "SELECT count(*) FROM pawl_lane"), 0);
     sql_close(db);
     assert_ok(pawl_close(pool));
 }
@@ -942,6 +957,7 @@ static const struct CMUnitTest tests[] = {
     TEST(enqueue_in_follows_the_transaction),
     TEST(enqueue_in_keeps_keys_unique),
     TEST(enqueue_in_leaves_the_last_rowid_alone),
+    TEST(enqueue_in_tells_of_a_swallowed_write),
     TEST(enqueue_in_an_attached_database),
     TEST(enqueue_in_a_deferred_transaction_may_be_busy),
     TEST(enqueue_in_refuses_bad_specs),

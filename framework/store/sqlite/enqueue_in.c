@@ -23,11 +23,14 @@ typedef struct insertion {
 
 static pawl_status failed(const insertion *in, int rc)
 {
-    const char *remedy = (rc & 0xFF) == SQLITE_BUSY
-                             ? "; begin a transaction that enqueues with BEGIN IMMEDIATE, and set a "
-                               "busy_timeout"
-                             : "";
-    return pawli_fail(pawli_sqlite_status(rc), "pawl_enqueue_in: %s%s", sqlite3_errmsg(in->db), remedy);
+    const char *text = (sqlite3_errcode(in->db) & 0xFF) == (rc & 0xFF) ? sqlite3_errmsg(in->db)
+                                                                       : sqlite3_errstr(rc);
+    const char *remedy = "";
+    if ((rc & 0xFF) == SQLITE_BUSY)
+        remedy = "; begin a transaction that enqueues with BEGIN IMMEDIATE, and set a busy_timeout";
+    else if (rc == SQLITE_CONSTRAINT_TRIGGER)
+        remedy = pawli_sqlite_remedy(rc);
+    return pawli_fail(pawli_sqlite_status(rc), "pawl_enqueue_in: %s%s", text, remedy);
 }
 
 /* Prepares with %w replaced by the schema. */
@@ -91,16 +94,20 @@ static pawl_status check_schema(insertion *in)
     return rc == SQLITE_OK ? PAWL_OK : failed(in, rc);
 }
 
-static int find_lane(insertion *in)
+static int find_kind(insertion *in)
 {
     const pawli_value kind = TEXT(in->job.kind);
     int rc = run(in, "INSERT INTO \"%w\".pawl_kind (name) VALUES (?1) ON CONFLICT DO NOTHING", &kind, 1,
                  NULL, NULL);
     if (rc == SQLITE_OK)
         rc = run(in, "SELECT id FROM \"%w\".pawl_kind WHERE name = ?1", &kind, 1, &in->kind, NULL);
+    return rc;
+}
+
+static int find_lane(insertion *in)
+{
     const pawli_value lane[] = { TEXT(in->job.queue), NUM(in->kind) };
-    if (rc == SQLITE_OK)
-        rc = run(in, "INSERT INTO \"%w\".pawl_lane (queue, kind) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    int rc = run(in, "INSERT INTO \"%w\".pawl_lane (queue, kind) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
                  lane, 2, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = run(in, "SELECT id FROM \"%w\".pawl_lane WHERE queue = ?1 AND kind = ?2", lane, 2, &in->lane,
@@ -140,6 +147,8 @@ static int insert(insertion *in)
                  " claimed_at, lease_until, lease_boot, idempotency_key, payload)"
                  " VALUES (?1, ?2, ?3, ?4, 0, ?5, 0, 0, 0, ?6, ?7, ?8, ?9, ?9, ?9, ?9, ?9, ?10, ?11)",
                  row, sizeof row / sizeof row[0], NULL, NULL);
+    if (rc == SQLITE_OK && sqlite3_changes(in->db) != 1)
+        rc = SQLITE_CONSTRAINT_TRIGGER; /* see pawli_change() */
     if (rc != SQLITE_OK)
         return rc;
     in->job.id = sqlite3_last_insert_rowid(in->db);
@@ -170,16 +179,18 @@ static pawl_status store(insertion *in)
     pawl_status st = check_schema(in);
     if (st != PAWL_OK)
         return st;
-    int rc = find_lane(in);
+    int rc = find_kind(in);
     if (rc == SQLITE_OK)
         rc = find_key(in);
-    if (rc == SQLITE_OK && !in->job.exists)
+    if (rc == SQLITE_OK && in->job.exists)
+        return PAWL_EXISTS; /* nothing is written */
+    if (rc == SQLITE_OK)
+        rc = find_lane(in);
+    if (rc == SQLITE_OK)
         rc = insert(in);
-    if (rc == SQLITE_OK && !in->job.exists)
+    if (rc == SQLITE_OK)
         rc = note_checkpoints(in);
-    if (rc != SQLITE_OK)
-        return failed(in, rc);
-    return in->job.exists ? PAWL_EXISTS : PAWL_OK;
+    return rc == SQLITE_OK ? PAWL_OK : failed(in, rc);
 }
 
 /* Inside the application's transaction a savepoint; without one a transaction of its own (R1). */
