@@ -23,12 +23,12 @@ static bool step_writer(pawl_pool *pool, pawl_status *trouble)
     (void)pthread_mutex_lock(&pool->role_lock);
     pawli_role before = pawli_role_set(PAWLI_ROLE_WRITER);
     pool->writer.may_claim = true;
-    pool->writer.trouble = PAWL_OK;
+    atomic_store(&pool->writer.trouble, PAWL_OK);
     pool->writer.retry_at_ns = 0; /* the caller decides when to try again */
     atomic_store(&pool->writer.look_wanted, true); /* no loop watches for what others commit */
     bool progress = pawli_writer_step(pool);
     pool->writer.may_claim = false;
-    *trouble = pool->writer.trouble;
+    *trouble = atomic_load(&pool->writer.trouble);
     (void)pawli_role_set(before);
     (void)pthread_mutex_unlock(&pool->role_lock);
     pawli_loop_deliver(&pool->loop);

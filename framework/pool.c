@@ -468,12 +468,12 @@ static bool quiet_inline(pawl_pool *pool, int64_t grace_ms)
 {
     int64_t until_ns = pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(grace_ms));
     (void)pthread_mutex_lock(&pool->role_lock);
-    pool->writer.trouble = PAWL_OK;
+    atomic_store(&pool->writer.trouble, PAWL_OK);
     pool->writer.retry_at_ns = 0;
     while (pawli_writer_step_as_caller(pool)
-           || (pool->writer.trouble != PAWL_OK && !atomic_load(&pool->is_quiet)
+           || (atomic_load(&pool->writer.trouble) != PAWL_OK && !atomic_load(&pool->is_quiet)
                && (grace_ms == PAWL_FOREVER || pawli_steady_now_ns() < until_ns)))
-        if (pool->writer.trouble != PAWL_OK) /* the store is busy */
+        if (atomic_load(&pool->writer.trouble) != PAWL_OK) /* the store is busy */
             (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     (void)pthread_mutex_unlock(&pool->role_lock);
     return atomic_load(&pool->is_quiet);

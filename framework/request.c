@@ -83,11 +83,17 @@ bool pawli_request_reserve(pawl_pool *pool, pawli_request *request)
     return pawli_channel_reserve_until(&pool->channel, request->bytes, request->deadline_ns);
 }
 
+/* Why there is no answer in time. */
 static pawl_status busy(const pawl_pool *pool, const pawli_request *request)
 {
+    pawl_status trouble = atomic_load(&pool->writer.trouble);
     if (request->command.type == PAWLI_COMMAND_IDLE)
         return pawli_fail(PAWL_ERR_TIMEOUT, "%s: there is still work after the time given",
                           pawli_pool_path(pool));
+    if (trouble != PAWL_OK && trouble != PAWL_ERR_BUSY)
+        return pawli_fail(trouble, "%s: the store cannot be written at present, the log says why; nothing was "
+                                   "stored; see also: pawl doctor %s",
+                          pawli_pool_path(pool), pawli_pool_path(pool));
     return pawli_fail(PAWL_ERR_BUSY, "%s: the store was busy for %lld ms; nothing was stored: another "
                                      "connection may hold the write lock; try again, or raise "
                                      "store_timeout_ms",

@@ -206,7 +206,7 @@ static bool stumble(pawl_pool *pool, pawl_status status)
         tell_trouble(pool);
         w->retry_delay_ns = longer(w->retry_delay_ns);
     }
-    w->trouble = status;
+    atomic_store(&w->trouble, status);
     pawli_writer_expire(pool, status, status != PAWL_ERR_BUSY);
     w->retry_at_ns = pawli_add(pawli_steady_now_ns(), w->retry_delay_ns);
     return false;
@@ -216,7 +216,7 @@ static bool stumble(pawl_pool *pool, pawl_status status)
 static void recovered(pawl_pool *pool, bool refused)
 {
     pawli_writer *w = &pool->writer;
-    w->trouble = PAWL_OK;
+    atomic_store(&w->trouble, PAWL_OK);
     w->retry_at_ns = 0;
     w->retry_delay_ns = RETRY_MIN_NS;
     if (refused || w->deferred.first != NULL || w->own_work_at_ns > pawli_steady_now_ns())

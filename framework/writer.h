@@ -46,9 +46,9 @@ typedef struct pawli_writer {
     bool lost_some;          /* a job in hand is marked as lost */
     size_t renewals;         /* jobs in hand with renewal_queued */
     bool claims_dry;         /* nothing could be claimed although the counters said so */
-    pawl_status trouble;     /* why the last step could not write; PAWL_OK */
     bool trouble_told;       /* the store's trouble was logged; once until it is over */
     /* Any thread reads. */
+    _Atomic int trouble; /* a status: why the last step could not write; PAWL_OK */
     _Atomic uint32_t in_hand_now;
     _Atomic uint32_t stuck;
     _Atomic uint64_t commits, commands, handed_off, late_refused, rescued;
