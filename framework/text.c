@@ -114,3 +114,31 @@ size_t pawli_text_escape(char *out, size_t capacity, const char *text, size_t by
     out[used] = '\0';
     return used;
 }
+
+/* What no shell gives a meaning to, wherever it stands in a word; a "-" at the beginning is an option's. */
+static bool is_plain_word(const char *text)
+{
+    return text[0] != '\0' && text[0] != '-'
+           && text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+,:@%-")] == '\0';
+}
+
+static const char not_shown[] = "\xE2\x80\xA6"; /* half a name may be another's */
+
+const char *pawli_text_word(char out[PAWLI_WORD_BYTES], const char *text)
+{
+    char shown[PAWLI_WORD_BYTES / 2];
+    size_t bytes = pawli_text_escape(shown, sizeof shown, text, strlen(text)), used = 0;
+    bool fits = bytes + 5 < sizeof shown;
+    if (fits && is_plain_word(shown))
+        return memcpy(out, shown, bytes + 1);
+    out[used++] = '\'';
+    for (size_t i = 0; i < bytes && (fits = fits && used + 6 < PAWLI_WORD_BYTES); i++) {
+        if (shown[i] == '\'') { /* ends the quotes, stands by itself, begins them again */
+            memcpy(out + used, "'\\'", 3);
+            used += 3;
+        }
+        out[used++] = shown[i];
+    }
+    memcpy(out + used, "'", 2);
+    return fits ? out : memcpy(out, not_shown, sizeof not_shown);
+}

@@ -22,4 +22,9 @@ size_t pawli_text_clean(char *out, size_t capacity, const char *text, size_t byt
 /* The same for one line on a terminal: control bytes become \xNN. */
 size_t pawli_text_escape(char *out, size_t capacity, const char *text, size_t bytes);
 
+/* One word of a command that is shown to be pasted into a shell: quoted where it has to be, and escaped as above.
+ * Returns `out`; where the word does not fit that is "…". */
+enum { PAWLI_WORD_BYTES = 8200 };
+const char *pawli_text_word(char out[PAWLI_WORD_BYTES], const char *text);
+
 #endif

@@ -204,6 +204,36 @@ static void any_byte_comes_out_harmless(void **unused)
         assert_false((unsigned char)out[i] < 0x20 || out[i] == 0x7F);
 }
 
+/* Goal: what is shown to be pasted into a shell is one word, whatever a queue or a file is called (V1). */
+static void words_are_safe_to_paste(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text, *word;
+    } cases[] = {
+        { "jobs.db", "jobs.db" },
+        { "/var/lib/app-1/jobs,v1:2@x%.db", "/var/lib/app-1/jobs,v1:2@x%.db" },
+        { "", "''" },
+        { "a b", "'a b'" },
+        { "-rf", "'-rf'" },
+        { "it's", "'it'\\''s'" },
+        { "'; touch x; '", "''\\''; touch x; '\\'''" },
+        { "$(reboot)`reboot`\\", "'$(reboot)`reboot`\\'" },
+        { "a\nb", "'a\\x0Ab'" },
+        { "~", "'~'" },
+        { "gr\xC3\xBC\xC3\x9F", "'gr\xC3\xBC\xC3\x9F'" },
+    };
+    char word[PAWLI_WORD_BYTES], long_text[PAWLI_WORD_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(pawli_text_word(word, cases[i].text), cases[i].word);
+    memset(long_text, 'a', sizeof long_text);
+    long_text[sizeof long_text - 1] = '\0';
+    assert_string_equal(pawli_text_word(word, long_text), "\xE2\x80\xA6");
+    memset(long_text, '\'', sizeof long_text);
+    long_text[PAWLI_WORD_BYTES / 2 - 10] = '\0';
+    assert_string_equal(pawli_text_word(word, long_text), "\xE2\x80\xA6");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(measures_characters),
     cmocka_unit_test(finds_the_bad_place),
@@ -211,6 +241,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(cleans_and_clips),
     cmocka_unit_test(escapes_for_a_terminal),
     cmocka_unit_test(any_byte_comes_out_harmless),
+    cmocka_unit_test(words_are_safe_to_paste),
 };
 
 int main(void)
