@@ -289,6 +289,7 @@ static bool write_batch(pawl_pool *pool)
         st = ops->begin(pool->store, BEGIN_SLICE_MS);
     if (st != PAWL_OK)
         return stumble(pool, st);
+    collect(pool); /* what came while the lock was somebody else's */
     pawli_watch_begun(pool);
     pawli_batch_form(pool, &m);
     st = ops->write(pool->store, &m.batch);
