@@ -323,11 +323,77 @@ static void a_running_pool_notices_that_its_file_is_gone(void **state)
     assert_int_equal(failed, 0);
 }
 
+typedef struct mover {
+    char there[400], away[420];
+    int moves;
+    pthread_t back;
+    gate ran;
+} mover;
+
+static void *move_back(void *arg)
+{
+    const mover *m = arg;
+    nap_ms(300);
+    return rename(m->away, m->there) == 0 ? NULL : arg;
+}
+
+/* Inside the transaction that also claims the next job. */
+static pawl_status move_away(void *db, pawl_job *job, void *arg)
+{
+    mover *m = arg;
+    (void)db;
+    (void)job;
+    if (m->moves++ > 0)
+        return PAWL_OK;
+    return rename(m->there, m->away) == 0 && pthread_create(&m->back, NULL, move_back, m) == 0 ? PAWL_OK
+                                                                                                : PAWL_ERR_STORE;
+}
+
+static int end_with_a_move(pawl_job *job, void *arg)
+{
+    return pawl_job_on_success(job, move_away, arg, NULL) == PAWL_OK ? PAWL_SUCCEEDED : PAWL_FAILED;
+}
+
+static int note_run(pawl_job *job, void *arg)
+{
+    gate_add(&((mover *)arg)->ran, (int)pawl_job_attempt(job));
+    return PAWL_SUCCEEDED;
+}
+
+/* Goal: what was claimed in a commit whose outcome was not known, because the file's name was away for a moment, runs
+ * when the name is back: the pool takes back what it holds and does not know, uncharged (I11, R8). */
+static void a_claim_of_an_unknown_commit_is_taken_back(void **state)
+{
+    const temp *t = *state;
+    static mover m;
+    m.ran = (gate)GATE_INIT;
+    (void)snprintf(m.there, sizeof m.there, "%s/d", t->directory);
+    (void)snprintf(m.away, sizeof m.away, "%s.away", m.there);
+    assert_int_equal(mkdir(m.there, 0700), 0);
+    lines told = { 0, 0 };
+    pawl_pool *pool = check_open(PAWL_OPTIONS(.store = within(m.there, "jobs.db"), .executors = 1, .log = listen,
+                                              .log_arg = &told));
+    assert_ok(pawl_register(pool, "moves", end_with_a_move, &m, NULL));
+    assert_ok(pawl_register(pool, "next", note_run, &m, NULL));
+    (void)put(pool, .kind = "moves");
+    (void)put(pool, .kind = "next");
+    assert_ok(pawl_start(pool));
+    assert_true(gate_await(&m.ran, 1));
+    assert_int_equal(gate_count(&m.ran), 1); /* its first attempt */
+    void *failed;
+    assert_int_equal(pthread_join(m.back, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(atomic_load(&told.told), 1); /* the name was away at the right moment */
+    assert_ok(pawl_wait_idle(pool, LONG_MS));
+    assert_ok(pawl_close(pool));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, temp_setup, temp_teardown)
 
 static const struct CMUnitTest tests[] = {
     TEST(stray_closes_lose_nothing_acknowledged),
     TEST(a_running_pool_notices_that_its_file_is_gone),
+    TEST(a_claim_of_an_unknown_commit_is_taken_back),
 };
 
 int main(void)

@@ -128,6 +128,27 @@ int pawli_rescue_apply(pawli_sqlite *s, pawli_rescue *rescue)
     return rc;
 }
 
+/* This pool holds them and does not know it: no death would free them, and no lease of its own is swept. Whose
+ * handler was never called is not charged. */
+int pawli_rescue_orphans(pawli_sqlite *s)
+{
+    claim_row claims[PAWLI_SLICE];
+    size_t count;
+    int rc;
+    if (s->orphan_last == 0)
+        return SQLITE_OK;
+    sqlite3_stmt *row = pawli_query(s, PAWLI_SQL_ORPHANS, &rc, NUM(s->holder), NUM(s->orphan_first),
+                                    NUM(s->orphan_last), NUM(PAWLI_SLICE));
+    if (row == NULL)
+        return rc;
+    rc = read_claims(row, claims, &count);
+    for (size_t i = 0; rc == SQLITE_OK && i < count; i++)
+        rc = take_back(s, &claims[i], NOT_CHARGED, "");
+    s->orphans_left = count == PAWLI_SLICE;
+    s->more |= s->orphans_left;
+    return rc;
+}
+
 int pawli_rescue_sweep(pawli_sqlite *s)
 {
     claim_row claims[PAWLI_SLICE];

@@ -87,6 +87,9 @@ typedef struct pawli_sqlite {
     int64_t holder;       /* this pool's id; 0: not joined */
     int64_t cancels_seen; /* the holder row's count of cancels that was answered */
     bool more;            /* a slice ended early */
+    /* The fences of claims that were made in a commit which may be in the file, and are nobody's; 0: none. */
+    int64_t orphan_first, orphan_last;
+    bool orphans_left; /* a slice of them */
     int64_t prune_after;  /* the prune walk's place */
     int64_t prune_again_ms;
     bool prune_walking;
@@ -143,6 +146,7 @@ int pawli_heartbeat_apply(pawli_sqlite *s, pawli_heartbeat *heartbeat);
 int pawli_operate_apply(pawli_sqlite *s, pawli_operation *operation);
 int pawli_rescue_apply(pawli_sqlite *s, pawli_rescue *rescue);
 int pawli_rescue_sweep(pawli_sqlite *s);
+int pawli_rescue_orphans(pawli_sqlite *s);
 int pawli_promote_apply(pawli_sqlite *s);
 int pawli_enqueue_prepare(pawli_sqlite *s, pawli_new_jobs *group);
 int pawli_enqueue_insert(pawli_sqlite *s, pawli_new_jobs *groups);

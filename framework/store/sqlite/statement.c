@@ -105,6 +105,8 @@ static const char *const texts[PAWLI_SQL_COUNT] = {
 
     [PAWLI_SQL_CLAIMS_OF] = "SELECT id, fence, lane FROM pawl_job INDEXED BY pawl_job_running"
                             " WHERE status = 3 AND holder = ?1 LIMIT ?2",
+    [PAWLI_SQL_ORPHANS] = "SELECT id, fence, lane FROM pawl_job INDEXED BY pawl_job_running"
+                          " WHERE status = 3 AND holder = ?1 AND fence BETWEEN ?2 AND ?3 LIMIT ?4",
     /* A lease far in the future is broken, not valid (R13). */
     [PAWLI_SQL_CLAIMS_EXPIRED] = "SELECT id, fence, lane FROM pawl_job INDEXED BY pawl_job_running"
                                  " WHERE status = 3 AND holder <> ?1"

@@ -110,6 +110,7 @@ typedef enum item_type {
     ITEM_HEARTBEAT,
     ITEM_OPERATION,
     ITEM_RESCUE,
+    ITEM_ORPHANS,
     ITEM_SWEEP,
     ITEM_PROMOTE,
     ITEM_ENQUEUE,
@@ -124,6 +125,7 @@ static int apply(pawli_sqlite *s, item_type type, void *item)
     case ITEM_HEARTBEAT: return pawli_heartbeat_apply(s, item);
     case ITEM_OPERATION: return pawli_operate_apply(s, item);
     case ITEM_RESCUE: return pawli_rescue_apply(s, item);
+    case ITEM_ORPHANS: return pawli_rescue_orphans(s);
     case ITEM_SWEEP: return pawli_rescue_sweep(s);
     case ITEM_PROMOTE: return pawli_promote_apply(s);
     case ITEM_ENQUEUE: return pawli_enqueue_one(s, item);
@@ -157,7 +159,7 @@ static int undo_item(pawli_sqlite *s, item_type type)
 
 static bool is_own_work(item_type type)
 {
-    return type == ITEM_RESCUE || type == ITEM_SWEEP || type == ITEM_PROMOTE || type == ITEM_CLAIM
+    return type == ITEM_RESCUE || type == ITEM_ORPHANS || type == ITEM_SWEEP || type == ITEM_PROMOTE || type == ITEM_CLAIM
            || type == ITEM_PRUNE;
 }
 
@@ -188,7 +190,7 @@ static int apply_item(pawli_sqlite *s, item_type type, void *item, pawl_status *
 
 /* The pool's own work needs no answer, but in a replay a refusal must be remembered. */
 typedef struct own_work {
-    pawl_status sweep, promote, claim, prune;
+    pawl_status orphans, sweep, promote, claim, prune;
 } own_work;
 
 static int apply_commands(pawli_sqlite *s, pawli_batch *b)
@@ -235,7 +237,9 @@ static int write_fence(pawli_sqlite *s)
 static int apply_all(pawli_sqlite *s, own_work *own)
 {
     pawli_batch *b = s->batch;
-    int rc = apply_commands(s, b);
+    int rc = apply_item(s, ITEM_ORPHANS, NULL, &own->orphans);
+    if (rc == SQLITE_OK)
+        rc = apply_commands(s, b);
     if (rc == SQLITE_OK && !b->commands_only && b->sweep)
         rc = apply_item(s, ITEM_SWEEP, NULL, &own->sweep);
     if (rc == SQLITE_OK && !b->commands_only)
@@ -266,7 +270,7 @@ static void start_over(pawli_sqlite *s)
 
 static int replay(pawli_sqlite *s)
 {
-    own_work own = { PAWL_OK, PAWL_OK, PAWL_OK, PAWL_OK };
+    own_work own = { PAWL_OK };
     int rc = SQLITE_ERROR;
     for (int pass = 0; pass < REPLAYS_MAX; pass++) {
         s->busy_until_ns = pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(REPLAY_WAIT_MS));
@@ -324,14 +328,30 @@ int pawli_sqlite_commit(pawli_sqlite *s)
     return rc;
 }
 
-/* R8: it may have gone into files that nobody will open again. */
+/* What is committed and will not be known: taken back as soon as the store works again. Fences are given out in
+ * their order. */
+static void remember_orphans(pawli_sqlite *s)
+{
+    const pawli_claim *claim = s->batch->claimed;
+    if (claim != NULL && s->orphan_last == 0)
+        s->orphan_first = (int64_t)claim->fence;
+    for (; claim != NULL; claim = claim->next)
+        s->orphan_last = (int64_t)claim->fence;
+}
+
+/* R8: it may have gone into files that nobody will open again; or the name is back the next moment. */
 static pawl_status commit_succeeded(pawli_sqlite *s)
 {
     s->fence_moved = false;
     pawli_turn_over(&s->turn);
-    if (pawli_sqlite_same_file(s) == PAWL_OK)
+    if (pawli_sqlite_same_file(s) == PAWL_OK) {
+        if (!s->orphans_left && !s->batch->refused)
+            s->orphan_last = 0; /* the next claims may have their fences, if that commit was lost */
         return PAWL_OK;
+    }
+    remember_orphans(s);
     start_over(s);
+    s->more = s->orphan_last != 0;
     return pawli_fail(PAWL_ERR_UNKNOWN, "%s; it is not known whether the last commit is in it",
                       pawl_error_message());
 }
@@ -390,7 +410,7 @@ pawl_status pawli_sqlite_write(pawli_store *store, pawli_batch *batch)
     s->more = false;
     reset_answers(batch);
     reset_picked(s);
-    int rc = apply_all(s, &(own_work){ PAWL_OK, PAWL_OK, PAWL_OK, PAWL_OK });
+    int rc = apply_all(s, &(own_work){ PAWL_OK });
     if (rc != SQLITE_OK) {
         start_over(s);
         rc = replay(s);
