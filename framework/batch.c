@@ -307,7 +307,7 @@ void pawli_batch_settle(pawl_pool *pool, pawli_making *m)
     settle_endings(pool, m);
     let_go_of_lost(pool);
     if (!m->batch.commands_only)
-        pawli_survey_done(pool);
+        pawli_survey_done(pool, m->batch.sweep_left);
     bool operated = m->batch.operations != NULL;
     pawli_dispatch_put(&pool->dispatch, m->batch.claimed, m->batch.claimed_count);
     pawli_batch_answer(pool, &m->taken, PAWL_OK);

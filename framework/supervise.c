@@ -343,10 +343,10 @@ void pawli_survey_drop(pawl_pool *pool)
 {
     for (pawli_rescue *rescue = pool->writer.rescues; rescue != NULL; rescue = rescue->next)
         rescue->status = PAWL_ERR_STATE; /* not written */
-    pawli_survey_done(pool);
+    pawli_survey_done(pool, false);
 }
 
-void pawli_survey_done(pawl_pool *pool)
+void pawli_survey_done(pawl_pool *pool, bool sweep_left)
 {
     pawli_writer *w = &pool->writer;
     while (w->rescues != NULL) {
@@ -361,6 +361,8 @@ void pawli_survey_done(pawl_pool *pool)
         free(gone);
     }
     w->sweep = false;
+    if (sweep_left)
+        w->next_survey_ns = 0;
 }
 
 static bool survey_is_due(pawl_pool *pool, int64_t now_ns)

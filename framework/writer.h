@@ -82,7 +82,7 @@ int64_t pawli_supervise_next_ns(const pawl_pool *pool);
 void pawli_supervise_by(pawl_pool *pool, int64_t steady_ns); /* not later than that */
 void pawli_survey_first(pawl_pool *pool);
 void pawli_survey_soon(pawl_pool *pool); /* others do something */
-void pawli_survey_done(pawl_pool *pool);
+void pawli_survey_done(pawl_pool *pool, bool sweep_left);
 void pawli_survey_drop(pawl_pool *pool); /* what was found is not acted upon */
 /* A job leaves the list of those in hand; `lost`: it is kept until its handler is done with it. */
 void pawli_in_hand_add(pawl_pool *pool, pawl_job *job);

@@ -188,6 +188,7 @@ typedef struct pawli_batch {
     /* What was done. */
     pawli_claim *claimed;    /* taken from the blanks, in the order of the claims */
     size_t claimed_count, handed_off, rescued, stored, promoted;
+    bool sweep_left;         /* a slice of what was to be swept */
     bool refused;            /* the pool's own work met an error: not again at once */
     size_t commands;
 } pawli_batch;

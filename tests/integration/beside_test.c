@@ -649,6 +649,28 @@ static void bent_counters_are_counted_again(void **state)
     assert_counters_are_right(t->path);
 }
 
+/* Goal: many claims whose lease is over are taken back slice by slice, and not a slice a second (I11, I23). */
+static void many_expired_claims_come_back_at_once(void **state)
+{
+    enum { CLAIMS = 2000 };
+    const temp *t = of(state);
+    static pawl_job_spec specs[CLAIMS];
+    gate ran = GATE_INIT;
+    pawl_pool *pool = open_pool(t, .executors = 4);
+    for (int i = 0; i < CLAIMS; i++)
+        specs[i] = *PAWL_JOB(.kind = "good");
+    assert_ok(pawl_enqueue_many(pool, specs, CLAIMS, NULL, NULL));
+    change(t->path, "BEGIN IMMEDIATE; UPDATE pawl_job SET status = 3, attempts = 1, holder = 999, lease_boot = 1;"
+                    "UPDATE pawl_lane SET running = ready, ready = 0; COMMIT");
+    assert_ok(pawl_register(pool, "good", succeed, &ran, NULL));
+    int64_t began = steady_ms();
+    assert_ok(pawl_start(pool));
+    assert_true(gate_await(&ran, CLAIMS));
+    assert_in_range(steady_ms() - began, 0, 2000); /* four slices */
+    assert_ok(pawl_close(pool));
+    assert_counters_are_right(t->path);
+}
+
 #define in_a_directory(test) cmocka_unit_test_setup_teardown(test, temp_setup, temp_teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -667,6 +689,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(a_delayed_row_without_a_lane_stops_nobody),
     in_a_directory(a_running_row_without_a_lane_stops_nobody),
     in_a_directory(bent_counters_are_counted_again),
+    in_a_directory(many_expired_claims_come_back_at_once),
 };
 
 int main(void)

@@ -162,7 +162,7 @@ int pawli_rescue_sweep(pawli_sqlite *s)
     rc = read_claims(row, claims, &count);
     for (size_t i = 0; rc == SQLITE_OK && i < count; i++)
         rc = take_back(s, &claims[i], CHARGED, "its lease ran out");
-    if (count == PAWLI_SLICE)
-        s->more = true;
+    s->batch->sweep_left = count == PAWLI_SLICE;
+    s->more |= s->batch->sweep_left;
     return rc;
 }
