@@ -90,7 +90,7 @@ static void on_wake(uv_async_t *wake)
     pawli_peers_reconcile(h->pool, &h->loop, &h->peers);
     if (!atomic_load(&h->ends))
         return;
-    pawli_peers_close(&h->peers);
+    pawli_peers_close(h->pool, &h->peers);
     pawli_watch_close(&h->watch);
     uv_close((uv_handle_t *)&h->wake, NULL);
 }

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "descriptor.h"
 #include "pool.h"
 
 #ifndef SYS_pidfd_open
@@ -21,6 +22,7 @@ struct pawli_peer_watch {
     pawl_pool *pool;
     pawli_peer peer;
     int file;
+    pawli_descriptor_id id; /* of it: a host may close what is not its own */
     pawli_peer_watch *next;
 };
 
@@ -51,10 +53,10 @@ void pawli_peers_expect(pawl_pool *pool, const pawli_peer *list, size_t count, b
 {
     pawli_peers *p = &pool->peers;
     (void)pthread_mutex_lock(&p->lock);
-    bool changed = !is_same_list(p, list, count);
+    bool changed = !is_same_list(p, list, count) || !p->watched; /* what could not be watched is tried again */
     p->all = all;
     if (changed) {
-        atomic_store(&p->watched, false); /* until the loop says so */
+        p->watched = false; /* until the loop says so */
         memcpy(p->list, list, count * sizeof *list);
         p->count = count;
         p->changed = true;
@@ -66,7 +68,11 @@ void pawli_peers_expect(pawl_pool *pool, const pawli_peer *list, size_t count, b
 
 bool pawli_peers_are_covered(pawl_pool *pool)
 {
-    return pool->peers.all && atomic_load(&pool->peers.watched);
+    pawli_peers *p = &pool->peers;
+    (void)pthread_mutex_lock(&p->lock);
+    bool covered = p->all && p->watched;
+    (void)pthread_mutex_unlock(&p->lock);
+    return covered;
 }
 
 /* ----------------------------------------------------------------------------- the loop's part */
@@ -74,7 +80,7 @@ bool pawli_peers_are_covered(pawl_pool *pool)
 static void on_closed(uv_handle_t *handle)
 {
     pawli_peer_watch *watch = (pawli_peer_watch *)(void *)handle;
-    (void)close(watch->file);
+    pawli_descriptor_close(watch->file, watch->id);
     free(watch);
 }
 
@@ -96,7 +102,7 @@ static void on_end(uv_poll_t *poll, int status, int events)
 /* The number may belong to another process by now: its start time says so, once the descriptor is held. */
 static int open_process(const pawli_peer *peer)
 {
-    int file = (int)syscall(SYS_pidfd_open, (pid_t)peer->pid, 0);
+    int file = pawli_descriptor_above_standard((int)syscall(SYS_pidfd_open, (pid_t)peer->pid, 0));
     if (file >= 0 && !pawli_process_is(peer->pid, peer->started)) {
         (void)close(file);
         errno = ESRCH;
@@ -122,6 +128,7 @@ static pawli_peer_watch *begin(pawl_pool *pool, uv_loop_t *loop, const pawli_pee
     watch->pool = pool;
     watch->peer = *peer;
     watch->file = file;
+    watch->id = pawli_descriptor_identify(file);
     (void)uv_poll_start(&watch->poll, UV_READABLE, on_end);
     return watch;
 }
@@ -176,10 +183,18 @@ void pawli_peers_reconcile(pawl_pool *pool, uv_loop_t *loop, pawli_peer_watch **
         }
         all = all && is_watched(*watches, &list[i]);
     }
-    atomic_store(&p->watched, all);
+    (void)pthread_mutex_lock(&p->lock);
+    if (!p->changed) /* there is a newer list otherwise */
+        p->watched = all;
+    (void)pthread_mutex_unlock(&p->lock);
 }
 
-void pawli_peers_close(pawli_peer_watch **watches)
+void pawli_peers_close(pawl_pool *pool, pawli_peer_watch **watches)
 {
+    pawli_peers *p = &pool->peers;
     end_others(watches, NULL, 0);
+    (void)pthread_mutex_lock(&p->lock);
+    p->count = 0;
+    p->watched = p->changed = false;
+    (void)pthread_mutex_unlock(&p->lock);
 }

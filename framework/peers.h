@@ -5,7 +5,6 @@
 #include <pawl/pawl.h>
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -18,11 +17,12 @@ typedef struct pawli_peer {
 
 typedef struct pawli_peers {
     pthread_mutex_t lock;
-    pawli_peer list[PAWLI_PEERS_MAX]; /* under it, like the two below: who is to be watched */
+    /* Under it: */
+    pawli_peer list[PAWLI_PEERS_MAX]; /* who is to be watched */
     size_t count;
-    bool changed;
-    bool all;             /* the writer's: nobody else is there, that could die unseen */
-    _Atomic bool watched; /* every one of the list is */
+    bool changed; /* the loop has not seen it yet */
+    bool watched; /* every one of the list is */
+    bool all;     /* and nobody else is there, that could die unseen */
 } pawli_peers;
 
 void pawli_peers_init(pawli_peers *peers);
@@ -35,6 +35,6 @@ bool pawli_peers_are_covered(pawl_pool *pool);
 /* The loop's: watches whom it is told to, and nobody else. */
 typedef struct pawli_peer_watch pawli_peer_watch;
 void pawli_peers_reconcile(pawl_pool *pool, uv_loop_t *loop, pawli_peer_watch **watches);
-void pawli_peers_close(pawli_peer_watch **watches);
+void pawli_peers_close(pawl_pool *pool, pawli_peer_watch **watches);
 
 #endif

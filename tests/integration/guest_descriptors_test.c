@@ -139,6 +139,59 @@ static void closed_standard_descriptors_are_not_taken(void **state)
     }
 }
 
+/* Comes when it is let, and stays until it is killed. */
+static pid_t fork_a_peer(const temp *t, int barrier)
+{
+    pid_t peer = fork();
+    if (peer != 0)
+        return peer;
+    char go;
+    pawl_pool *pool;
+    (void)alarm(30);
+    if (read(barrier, &go, 1) != 1
+        || pawl_open(PAWL_OPTIONS(.store = t->path, .executors = 1, .log = check_quiet), &pool) != PAWL_OK
+        || pawl_start(pool) != PAWL_OK)
+        _exit(1);
+    for (;;)
+        (void)pause();
+}
+
+static bool is_watching(void *unused)
+{
+    (void)unused;
+    return descriptor_of("[pidfd]") >= 0;
+}
+
+static int watch_without_standard_descriptors(temp *t, int unused)
+{
+    int barrier[2], status;
+    pawl_pool *pool;
+    (void)unused;
+    NEED(pipe(barrier) == 0);
+    pid_t peer = fork_a_peer(t, barrier[0]);
+    NEED(peer > 0);
+    NEED(pawl_open(PAWL_OPTIONS(.store = t->path, .executors = 1, .log = check_quiet), &pool) == PAWL_OK);
+    NEED(pawl_start(pool) == PAWL_OK);
+    for (int d = 0; d <= 2; d++)
+        (void)close(d);
+    NEED(write(barrier[1], "x", 1) == 1);
+    NEED(eventually(is_watching, NULL, LONG_MS));
+    NEED(standard_ones_are_not_ours());
+    int watch = descriptor_of("[pidfd]"), own = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    NEED(own >= 0 && dup2(own, watch) == watch); /* a host that is careless with that number as well */
+    NEED(kill(peer, SIGKILL) == 0 && waitpid(peer, &status, 0) == peer);
+    NEED(pawl_close(pool) == PAWL_OK);
+    NEED(fcntl(watch, F_GETFD) != -1); /* it is the host's now */
+    return 0;
+}
+
+/* Goal: the descriptor by which another process is watched has no number of the host's, and one that the host has put
+ * in its place is not closed. */
+static void a_watch_of_a_peer_takes_no_descriptor_of_the_hosts(void **state)
+{
+    assert_exit(in_child(watch_without_standard_descriptors, *state, 0), 0);
+}
+
 /* ------------------------------------------------------------------- all of them at once */
 
 static int record_of_answers; /* the child's file of what was acknowledged */
@@ -300,6 +353,7 @@ static void any_limit_of_descriptors_is_survived(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(closed_standard_descriptors_are_not_taken),
+    TEST(a_watch_of_a_peer_takes_no_descriptor_of_the_hosts),
     TEST(a_host_that_closes_everything_loses_nothing_acknowledged),
     TEST(a_number_that_the_host_uses_again_is_the_hosts),
     TEST(any_limit_of_descriptors_is_survived),

@@ -153,6 +153,27 @@ static void one_of_two_pools_of_a_process_takes_over(void **state)
     assert_counters_are_right(t->path);
 }
 
+/* Goal: a pool that was stopped and started again beside the same holder hears of its death as the first time. */
+static void a_pool_that_starts_again_hears_of_deaths(void **state)
+{
+    const temp *t = of(state);
+    gate runs = GATE_INIT;
+    child c;
+    start_worker(&c, t, LEASE_MS);
+    hold_a_job(&c);
+    pawl_pool *pool = heir_open(t, &runs);
+    nap_ms(1500); /* beyond its first surveys: it relies on being told */
+    assert_ok(pawl_stop(pool, READY_MS));
+    assert_ok(pawl_start(pool));
+    nap_ms(1500);
+    int64_t began = steady_ms();
+    child_kill(&c);
+    assert_true(gate_await(&runs, 1));
+    assert_in_range(steady_ms() - began, 0, 1000);
+    child_close(&c);
+    assert_ok(pawl_close(pool));
+}
+
 /* In another pid namespace nobody tells of a death: the pool asks each second. */
 static void a_holder_in_another_pid_namespace(void **state)
 {
@@ -280,6 +301,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(a_dead_holders_job_starts_elsewhere_at_once),
     in_a_directory(a_holder_that_dies_young),
     in_a_directory(one_of_two_pools_of_a_process_takes_over),
+    in_a_directory(a_pool_that_starts_again_hears_of_deaths),
     in_a_directory(a_holder_in_another_pid_namespace),
     in_a_directory(a_frozen_holders_job_waits_for_its_lease),
     in_a_directory(more_peers_than_can_be_watched),
