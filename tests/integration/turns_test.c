@@ -192,23 +192,24 @@ typedef enum harm { NOTHING, DELETED, A_DIRECTORY, UNREADABLE, ALL_ONES, THE_FUT
 
 static void do_harm(const temp *t, harm what)
 {
-    const char *path = side_path(t, "turn");
+    const char *path = side_path(t, "turn"), *other = temp_file(t, "other");
     switch (what) {
     case DELETED: assert_int_equal(unlink(path), 0); break;
     case A_DIRECTORY:
-        assert_int_equal(unlink(path), 0);
-        assert_int_equal(mkdir(path, 0700), 0);
+        do /* a pool may be quicker to make it anew */
+            assert_int_equal(unlink(path), 0);
+        while (mkdir(path, 0700) != 0);
         break;
     case UNREADABLE: assert_int_equal(chmod(path, 0), 0); break;
     case ALL_ONES: fill(path, 0xFF); break;
     case THE_FUTURE: fill(path, 0x70); break; /* somebody waits for ever, it says */
     case A_LINK:
-        assert_int_equal(unlink(path), 0);
-        assert_int_equal(symlink("/dev/null", path), 0);
+        assert_int_equal(symlink("/dev/null", other), 0);
+        assert_int_equal(rename(other, path), 0);
         break;
     case A_PIPE:
-        assert_int_equal(unlink(path), 0);
-        assert_int_equal(mkfifo(path, 0600), 0);
+        assert_int_equal(mkfifo(other, 0600), 0);
+        assert_int_equal(rename(other, path), 0);
         break;
     case LONGER: assert_int_equal(truncate(path, 100000), 0); break;
     case NOTHING:

@@ -159,7 +159,9 @@ static void a_reader_that_lingers_is_told_of(void **state)
                                      .log_arg = &log, .synchronous = PAWL_SYNCHRONOUS_NORMAL), &pool));
     assert_ok(pawl_start(pool));
     sqlite3 *reader = linger(t);
-    (void)write_much(t, pool, 16 * MIB);
+    (void)write_much(t, pool, 8 * MIB);
+    nap_ms(1100); /* it lingers for a second at least */
+    (void)write_much(t, pool, 8 * MIB);
     int told = atomic_load(&log.about_the_log);
     sql_close(reader);
     assert_ok(pawl_close(pool));

@@ -23,6 +23,8 @@
 
 static int hold_guard(pawli_sqlite *s, int64_t wait_ms)
 {
+    if (pawli_sqlite_same_file(s) != PAWL_OK)
+        return SQLITE_IOERR; /* R8: the guard is opened by name, and would lock another one */
     if (s->guard == NULL && pawli_sqlite_connect(s, SQLITE_OPEN_READWRITE, &s->guard) != PAWL_OK)
         return SQLITE_CANTOPEN;
     s->busy_until_ns = wait_ms > 0 ? pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(wait_ms)) : 0;
@@ -67,14 +69,17 @@ int pawli_change_a_byte(pawli_sqlite *s)
  * a passive checkpoint never does (I22). */
 int pawli_commit_a_byte(pawli_sqlite *s)
 {
+    pawli_turn_yield(&s->turn);
     int rc = pawli_run_plain(s, PAWLI_SQL_BEGIN);
     if (rc != SQLITE_OK)
         return rc;
+    pawli_turn_taken(&s->turn);
     rc = pawli_change_a_byte(s);
     if (rc == SQLITE_OK)
         rc = pawli_sqlite_commit(s);
     if (!sqlite3_get_autocommit(s->db))
         (void)pawli_run_plain(s, PAWLI_SQL_ROLLBACK);
+    pawli_turn_over(&s->turn);
     return rc;
 }
 
