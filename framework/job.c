@@ -355,6 +355,8 @@ static void decide(pawl_job *job, int returned)
     if (returned != PAWL_SUCCEEDED) {
         trial.timed_out = pawli_job_timed_out(job);
         trial.pool_stopping = atomic_load(&job->pool->stopping);
+        trial.told_pool = atomic_load(&job->pool->grace_over)
+                          && atomic_load(&job->stop_reason) != PAWL_STOP_CANCEL;
     }
     if ((returned != PAWL_SUCCEEDED && returned != PAWL_FAILED) || job->effects != NULL)
         trial.backoff_ms = backoff_for(job);
@@ -365,7 +367,7 @@ static void decide(pawl_job *job, int returned)
         return;
     trial.returned = PAWL_RETRY; /* what it comes to if an effect fails */
     trial.retry_in_ms = -1;
-    trial.pool_stopping = false;
+    trial.pool_stopping = trial.told_pool = false;
     job->ending.fallback = pawli_judge(&trial);
 }
 

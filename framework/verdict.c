@@ -12,6 +12,8 @@ static pawl_outcome effective(const pawli_trial *trial)
     int outcome = pawli_outcome_is_known(trial->returned) ? trial->returned : trial->unknown;
     if (outcome == PAWL_DETACHED) /* to end it this way is no ending */
         outcome = trial->unknown;
+    if (trial->told_pool && outcome == PAWL_CANCELLED) /* nobody asked for its end, only for its place */
+        outcome = PAWL_RETRY;
     if (trial->timed_out && outcome != PAWL_SUCCEEDED && outcome != PAWL_FAILED)
         outcome = PAWL_RETRY;
     return (pawl_outcome)outcome;
@@ -29,7 +31,7 @@ static pawli_verdict again(pawl_outcome outcome, int64_t delay_ms, bool charged)
 
 static pawli_verdict retry(const pawli_trial *trial)
 {
-    if (trial->pool_stopping)
+    if (trial->pool_stopping || trial->told_pool)
         return again(PAWL_RELEASED, 0, false); /* the stop may well be why it could not go on */
     if (trial->attempt >= trial->max_attempts)
         return (pawli_verdict){ PAWL_RETRY, PAWL_STATE_FAILED, 0, true };

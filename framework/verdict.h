@@ -12,6 +12,7 @@ typedef struct pawli_trial {
     uint32_t max_attempts;
     bool timed_out;
     bool pool_stopping;
+    bool told_pool;        /* it was told PAWL_STOP_POOL, and nobody has cancelled it */
     int64_t retry_in_ms;   /* what the handler asked for; negative: nothing */
     int64_t backoff_ms;    /* the policy's delay after this attempt */
 } pawli_trial;

@@ -94,7 +94,8 @@ typedef enum pawl_outcome {
     PAWL_RETRY = 101,     /* try again after the backoff, while attempts are left; while the pool stops
                              it is given back uncharged instead */
     PAWL_FAILED,          /* permanent: no retry */
-    PAWL_CANCELLED,       /* ended on request */
+    PAWL_CANCELLED,       /* ended on request; of a job that was told PAWL_STOP_POOL and that nobody has
+                             cancelled it means PAWL_RETRY */
     PAWL_SNOOZED,         /* not now: again after pawl_job_retry_in(), uncharged */
     PAWL_RELEASED,        /* given back at once, uncharged */
     PAWL_DETACHED         /* goes on elsewhere: pawl_job_finish() will end it */
@@ -512,7 +513,8 @@ PAWL_API uint32_t pawl_job_max_attempts(const pawl_job *job);
 /** Grows with every claim of the job, never reused: hand it to other systems to refuse stale work. */
 PAWL_API uint64_t pawl_job_fence(const pawl_job *job);
 
-/** True once the handler ought to end; cheap enough for an inner loop. */
+/** True once the handler ought to end; cheap enough for an inner loop. Then clean up and return PAWL_RETRY,
+ *  whatever the reason: a cancel ends the job, a stop gives it back uncharged, a timeout is charged. */
 PAWL_API bool pawl_job_should_stop(const pawl_job *job);
 PAWL_API pawl_stop_reason pawl_job_stop_reason(const pawl_job *job);
 

@@ -294,11 +294,10 @@ static int hold(pawl_job *job, void *arg)
     return in->returns;
 }
 
-/* Goal: when the grace is over handlers are told (reason pool); one that then returns RETRY is given back
- * uncharged, without a backoff (I9, I21). */
-static void a_handler_is_told_when_the_grace_is_over(void **state)
+/* What becomes of a job whose handler returns that when it is told that the grace is over. */
+static void stop_under_a_handler(void **state, int returns)
 {
-    inside in = { .at = GATE_INIT, .polls = true, .returns = PAWL_RETRY };
+    inside in = { .at = GATE_INIT, .polls = true, .returns = returns };
     pawl_pool *pool = open_pool((temp *)*state, .executors = 1);
     assert_ok(pawl_register(pool, "k", hold, &in, NULL));
     assert_ok(pawl_start(pool));
@@ -314,6 +313,14 @@ static void a_handler_is_told_when_the_grace_is_over(void **state)
     assert_true(info.available_at_ms <= pawl_clock_now(pool));
     pawl_job_info_clear(&info);
     assert_ok(pawl_close(pool));
+}
+
+/* Goal: when the grace is over handlers are told (reason pool); one that then returns RETRY, or takes it for a
+ * cancel, is given back uncharged, without a backoff (I9, I21). */
+static void a_handler_is_told_when_the_grace_is_over(void **state)
+{
+    stop_under_a_handler(state, PAWL_RETRY);
+    stop_under_a_handler(state, PAWL_CANCELLED);
 }
 
 /* Goal: a handler that does not listen makes stop answer TIMEOUT after 5 s more; its claim is kept, the pool

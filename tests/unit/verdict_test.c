@@ -35,7 +35,8 @@ static const struct {
 };
 
 /* The four columns: in time, in time while the pool stops, timed out, timed out while it stops. In each:
- * with attempts left, and at the last one. */
+ * with attempts left, and at the last one. A job that was told of the stop fares like in the second and the
+ * last one, but that its own cancellation is none. */
 typedef struct row {
     pawl_outcome outcome;
     fate in_time[2], stopping[2], late[2], late_stopping[2];
@@ -61,8 +62,12 @@ static const row *row_of(pawl_outcome outcome)
     return NULL;
 }
 
-static fate expected(const row *r, bool late, bool stopping, bool last)
+static fate expected(const row *r, const pawli_trial *trial)
 {
+    bool late = trial->timed_out, stopping = trial->pool_stopping;
+    bool last = trial->attempt >= trial->max_attempts;
+    if (trial->told_pool && r->outcome == PAWL_CANCELLED)
+        return GIVES;
     const fate *column = late ? (stopping ? r->late_stopping : r->late)
                               : (stopping ? r->stopping : r->in_time);
     return column[last];
@@ -79,7 +84,9 @@ static void check_one(const pawli_trial *trial, fate wanted)
         fail_msg("returned %d (unknown: %d), attempt %u of %u%s%s: outcome %d, %s, charged %d, %lld ms",
                  trial->returned, trial->unknown, trial->attempt, trial->max_attempts,
                  trial->timed_out ? ", timed out" : "",
-                 trial->pool_stopping ? ", while the pool stops" : "", verdict.outcome,
+                 trial->told_pool       ? ", told to stop with the pool"
+                 : trial->pool_stopping ? ", while the pool stops"
+                                        : "", verdict.outcome,
                  pawl_state_name(verdict.to), verdict.charged, (long long)verdict.delay_ms);
 }
 
@@ -90,7 +97,7 @@ static void check_everywhere(int returned, int unknown, pawl_outcome outcome)
                                             { UINT32_MAX - 1, UINT32_MAX },
                                             { UINT32_MAX, UINT32_MAX } };
     static const int64_t wishes[] = { -1, 0, RETRY_IN_MS };
-    for (int place = 0; place < 4; place++)
+    for (int place = 0; place < 6; place++)
         for (size_t a = 0; a < sizeof attempts / sizeof attempts[0]; a++)
             for (size_t w = 0; w < 3; w++) {
                 const pawli_trial trial = { .returned = returned,
@@ -98,11 +105,11 @@ static void check_everywhere(int returned, int unknown, pawl_outcome outcome)
                                             .attempt = attempts[a][0],
                                             .max_attempts = attempts[a][1],
                                             .timed_out = (place & 1) != 0,
-                                            .pool_stopping = (place & 2) != 0,
+                                            .pool_stopping = place >= 2,
+                                            .told_pool = place >= 4,
                                             .retry_in_ms = wishes[w],
                                             .backoff_ms = BACKOFF_MS };
-                bool last = trial.attempt >= trial.max_attempts;
-                check_one(&trial, expected(row_of(outcome), trial.timed_out, trial.pool_stopping, last));
+                check_one(&trial, expected(row_of(outcome), &trial));
             }
 }
 
