@@ -1,6 +1,6 @@
 /* explain.c - pawl_explain(): why a job is not running, in one sentence.
  * Threads: any caller. What the store tells is of one moment; who lives is asked of the kernel after it.
- * Keeps:   V1 names and errors are shown escaped. */
+ * Keeps:   V1 names and errors are shown escaped, and commands as words that are safe to paste. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 #include "text.h"
 
 typedef struct sentence {
-    char text[2048];
+    char text[PAWLI_WORD_BYTES + 4096]; /* a command is never cut in the middle */
+    char path[PAWLI_WORD_BYTES];        /* a word, as the commands name it */
     size_t used;
-    const char *path;
     int64_t id, now_ms, boot_ms;
     const pawli_presence *presence;
 } sentence;
@@ -127,14 +127,14 @@ static void explain_later(sentence *s, const pawli_reasons *r)
 
 static void explain_paused(sentence *s, const pawli_reasons *r)
 {
-    char queue[300], moment[PAWLI_PHRASE_BYTES];
+    char queue[4 * sizeof r->queue], moment[PAWLI_PHRASE_BYTES], word[PAWLI_WORD_BYTES];
     (void)shown(r->queue, queue, sizeof queue);
     say(s, " waits: queue \"%s\" is paused since %s", queue, pawli_phrase_moment(r->paused_at_ms, moment));
     if (r->available_at_ms > s->now_ms) {
         say(s, ", and it is not due before ");
         say(s, "%s", pawli_phrase_moment(r->available_at_ms, moment));
     }
-    say(s, "; pawl resume %s '%s' lets it run", s->path, queue);
+    say(s, "; pawl resume %s %s lets it run", s->path, pawli_text_word(word, r->queue));
 }
 
 static void explain_pending(sentence *s, const pawli_reasons *r)
@@ -245,6 +245,32 @@ static void explain_state(sentence *s, const pawli_reasons *r)
     }
 }
 
+/* Too large for an executor's stack. */
+typedef struct explanation {
+    pawli_reasons reasons;
+    sentence sentence;
+    pawli_presence presence;
+} explanation;
+
+static pawl_status explain(pawl_pool *pool, int64_t id, explanation *e)
+{
+    sentence *s = &e->sentence;
+    pawl_status st = pool->store->ops->explain(pool->store, id, &e->reasons);
+    if (st == PAWL_OK)
+        st = pawli_presence_observe(&e->presence, pool->path);
+    if (st != PAWL_OK)
+        return st;
+    s->id = id;
+    s->presence = &e->presence;
+    s->now_ms = pawli_clock_wall_ms(&pool->clock);
+    s->boot_ms = pawli_clock_boot_ms(&pool->clock);
+    (void)pawli_text_word(s->path, pool->path);
+    say(s, "job %" PRId64, id);
+    explain_state(s, &e->reasons);
+    free(e->presence.directory);
+    return PAWL_OK;
+}
+
 pawl_status pawl_explain(pawl_pool *pool, int64_t id, char *text, size_t capacity)
 {
     pawl_status st = pawli_pool_enter(pool, 0);
@@ -252,22 +278,12 @@ pawl_status pawl_explain(pawl_pool *pool, int64_t id, char *text, size_t capacit
         st = pawli_fail(PAWL_ERR_INVALID, "pawl_explain: text and capacity are required");
     if (st != PAWL_OK)
         return st;
-    pawli_presence presence;
-    pawli_reasons *reasons = malloc(sizeof *reasons);
-    if (reasons == NULL)
+    explanation *e = calloc(1, sizeof *e);
+    if (e == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory to explain job %" PRId64, pool->path, id);
-    st = pool->store->ops->explain(pool->store, id, reasons);
+    st = explain(pool, id, e);
     if (st == PAWL_OK)
-        st = pawli_presence_observe(&presence, pool->path);
-    if (st == PAWL_OK) {
-        sentence s = { .path = pool->path, .id = id, .presence = &presence };
-        s.now_ms = pawli_clock_wall_ms(&pool->clock);
-        s.boot_ms = pawli_clock_boot_ms(&pool->clock);
-        say(&s, "job %" PRId64, id);
-        explain_state(&s, reasons);
-        (void)pawli_text_clean(text, capacity, s.text, strlen(s.text));
-        free(presence.directory);
-    }
-    free(reasons);
+        (void)pawli_text_clean(text, capacity, e->sentence.text, e->sentence.used);
+    free(e);
     return st;
 }

@@ -13,6 +13,7 @@
 
 #include "pool.h"
 #include "status.h"
+#include "text.h"
 
 void pawli_request_init(pawli_request *request, pawli_command_type type, size_t bytes)
 {
@@ -87,13 +88,14 @@ bool pawli_request_reserve(pawl_pool *pool, pawli_request *request)
 static pawl_status busy(const pawl_pool *pool, const pawli_request *request)
 {
     pawl_status trouble = atomic_load(&pool->writer.trouble);
+    char word[PAWLI_WORD_BYTES];
     if (request->command.type == PAWLI_COMMAND_IDLE)
         return pawli_fail(PAWL_ERR_TIMEOUT, "%s: there is still work after the time given",
                           pawli_pool_path(pool));
     if (trouble != PAWL_OK && trouble != PAWL_ERR_BUSY)
         return pawli_fail(trouble, "%s: the store cannot be written at present, the log says why; nothing was "
                                    "stored; see also: pawl doctor %s",
-                          pawli_pool_path(pool), pawli_pool_path(pool));
+                          pawli_pool_path(pool), pawli_text_word(word, pawli_pool_path(pool)));
     return pawli_fail(PAWL_ERR_BUSY, "%s: the store was busy for %lld ms; nothing was stored: another "
                                      "connection may hold the write lock; try again, or raise "
                                      "store_timeout_ms",

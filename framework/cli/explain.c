@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SENTENCE_BYTES = 4096 };
+enum { SENTENCE_BYTES = 16384 };
 
 static void print_json(int64_t id, const pawl_job_info *job, const char *text)
 {

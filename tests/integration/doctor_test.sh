@@ -485,10 +485,44 @@ check "explain without an id: exit 2" test $? -eq 2
 
 fresh
 "$pawl" pause case.db default >/dev/null
-says 0 "waits: queue \"default\" is paused since .* UTC; pawl resume .*case.db 'default' lets it run$" 1
+says 0 "waits: queue \"default\" is paused since .* UTC; pawl resume .*case.db default lets it run$" 1
 says 0 'waits: queue "default" is paused since .*, and it is not due before .* UTC; pawl resume' 2
 "$pawl" resume case.db default >/dev/null
 
+# Whoever names a queue, or a file, does not choose what an operator pastes. The command is run as it is shown.
+run_shown()
+{
+    sed -n "s/^.*\(pawl $1 .*\)$2\$/\1/p" out >command
+    check "  the command is shown" test -s command
+    (
+        pawl() { "$pawl" "$@"; }
+        eval "$(cat command)"
+    ) >out 2>err </dev/null
+    check "  it works as it is pasted" test $? -eq 0
+    check "  and does nothing else" test ! -e pasted
+}
+fresh
+hostile="it's; touch pasted; \$(touch pasted) \`touch pasted\`"
+"$pawl" enqueue case.db --kind greet --queue "$hostile" x >/dev/null
+"$pawl" pause case.db "$hostile"
+says 0 'waits: queue .* is paused since' 4
+run_shown resume ' lets it run'
+says 0 'waits: no pool is running' 4
+at=$PWD
+mkdir "in'\$(touch pasted)"
+cp case.db "in'\$(touch pasted)/case.db"
+cd "in'\$(touch pasted)" || exit 1
+says 0 'was cancelled' 3
+run_shown requeue ' starts it after all'
+"$pawl" cancel case.db 3 >/dev/null
+mv case.db "$(printf 'a\033[31m.db')"
+timeout 60 "$pawl" explain a*.db 3 >out 2>err
+check "explain: a path's control bytes are escaped" grep -qF 'a\x1B[31m.db' out
+timeout 60 "$pawl" list "missing;touch pasted" >err 2>out
+run_shown init ''
+cd "$at" || exit 1
+
+fresh
 sql case.db "UPDATE pawl_job SET attempts = 2, last_error = 'smtp: no route' WHERE id = 2"
 says 0 'waits for its next attempt, due in .*; attempt 2 of 5 did not succeed: smtp: no route; no pool' 2
 sql case.db "UPDATE pawl_job SET status = 5, attempts = 5, last_error = char(27) || 'boom' WHERE id = 1"

@@ -13,8 +13,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "../../text.h"
 #include "sqlite_store.h"
-
 
 /* ------------------------------------------------------------------------------ errors */
 
@@ -76,6 +76,14 @@ pawl_status pawli_sqlite_failed(const pawli_sqlite *s, sqlite3 *db, int rc, cons
                                                                                 : sqlite3_errstr(rc);
     return pawli_fail(pawli_sqlite_status(rc), "%s: cannot %s: %s%s", s->path, doing, text,
                       pawli_sqlite_remedy(rc));
+}
+
+/* A path so long that the message would cut the command in the middle stands in front of it in any case. */
+pawl_status pawli_sqlite_to_init(pawl_status status, const char *path, const char *finding)
+{
+    char word[PAWLI_WORD_BYTES];
+    bool fits = strlen(path) + strlen(pawli_text_word(word, path)) < 800;
+    return pawli_fail(status, "%s: %s: pawl init %s", path, finding, fits ? word : "FILE");
 }
 
 /* ---------------------------------------------------------------------------- the path */
@@ -363,8 +371,7 @@ static pawl_status open_database(pawli_sqlite *s)
     bool existing = (s->host.options->flags & PAWL_OPEN_EXISTING) != 0;
     bool missing = stat(s->path, &ignored) != 0;
     if (missing && existing)
-        return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: does not exist; create it with: pawl init %s", s->path,
-                          s->path);
+        return pawli_sqlite_to_init(PAWL_ERR_NOT_FOUND, s->path, "does not exist; create it with");
     int flags = SQLITE_OPEN_READWRITE | (existing ? 0 : SQLITE_OPEN_CREATE);
     pawl_status st = check_writable(s, missing);
     /* V3: private from its first moment on, as others may make its sidecars, which take the mode over; and
@@ -386,8 +393,7 @@ static pawl_status prepare_schema(pawli_sqlite *s)
     if (st != PAWL_OK)
         return st;
     if (version == 0 && (s->host.options->flags & PAWL_OPEN_EXISTING) != 0)
-        return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: holds no pawl tables; create them with: pawl init %s",
-                          s->path, s->path);
+        return pawli_sqlite_to_init(PAWL_ERR_NOT_FOUND, s->path, "holds no pawl tables; create them with");
     int rc = switch_to_wal(s);
     if (rc != SQLITE_OK)
         return pawli_sqlite_failed(s, s->db, rc, "switch it to WAL mode");
@@ -506,8 +512,7 @@ pawl_status pawli_sqlite_open_reader(pawli_sqlite *s)
     if (s->reader != NULL)
         return PAWL_OK;
     if (stat(s->path, &ignored) != 0)
-        return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: does not exist; create it with: pawl init %s", s->path,
-                          s->path);
+        return pawli_sqlite_to_init(PAWL_ERR_NOT_FOUND, s->path, "does not exist; create it with");
     pawl_status st = pawli_sqlite_connect_reader(s);
     if (st == PAWL_OK)
         st = pawli_sqlite_schema_readable(s->reader, s->path);

@@ -4,6 +4,7 @@
  * Threads: the writer's role at open; any thread for the check.
  * Keeps:   R9 foreign objects under our names are refused; user_version and application_id are the
  *          application's; R11 STRICT tables, CHECKs, ids never reused. */
+#include <stdio.h>
 #include <string.h>
 
 #include "sql_text.h"
@@ -157,13 +158,14 @@ pawl_status pawli_sqlite_schema_readable(sqlite3 *db, const char *path)
     int64_t version;
     pawl_status st = pawli_sqlite_schema_check(db, path, &version);
     if (st == PAWL_OK && version == 0)
-        st = pawli_fail(PAWL_ERR_NOT_FOUND, "%s: holds no pawl tables; create them with: pawl init %s", path,
-                        path);
-    if (st == PAWL_OK && version < PAWLI_SCHEMA_VERSION)
-        st = pawli_fail(PAWL_ERR_VERSION, "%s: was written by an older pawl (schema %lld; this is pawl %s with "
-                                          "schema %d); open it once for writing to upgrade it: pawl init %s",
-                        path, (long long)version, PAWL_VERSION, PAWLI_SCHEMA_VERSION, path);
-    return st;
+        return pawli_sqlite_to_init(PAWL_ERR_NOT_FOUND, path, "holds no pawl tables; create them with");
+    if (st != PAWL_OK || version >= PAWLI_SCHEMA_VERSION)
+        return st;
+    char finding[200];
+    (void)snprintf(finding, sizeof finding,
+                   "was written by an older pawl (schema %lld; this is pawl %s with schema %d); open it once for "
+                   "writing to upgrade it", (long long)version, PAWL_VERSION, PAWLI_SCHEMA_VERSION);
+    return pawli_sqlite_to_init(PAWL_ERR_VERSION, path, finding);
 }
 
 static int run_pieces(sqlite3 *db, const char *const *pieces)

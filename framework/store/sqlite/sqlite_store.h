@@ -122,6 +122,8 @@ void pawli_sqlite_disconnect(pawli_sqlite *s);
 pawl_status pawli_sqlite_failed(const pawli_sqlite *s, sqlite3 *db, int rc, const char *doing);
 pawl_status pawli_sqlite_status(int rc);
 const char *pawli_sqlite_remedy(int rc); /* "", or "; what to do" */
+/* Says what was found, and that pawl init cures it, as a command that is safe to paste. */
+pawl_status pawli_sqlite_to_init(pawl_status status, const char *path, const char *finding);
 /* Is it the database's trouble rather than one row's? */
 bool pawli_sqlite_is_environment(int rc);
 
