@@ -160,7 +160,7 @@ typedef struct pawli_reasons {
     bool later; /* pending, and not due when it was looked at last */
     bool cancel_requested, is_claimed_once;
     int64_t attempts, max_attempts;
-    int64_t available_at_ms, updated_at_ms, claimed_at_ms, lease_until_ms, lease_boot_ms;
+    int64_t available_at_ms, updated_at_ms, claimed_at_ms, lease_until_ms, lease_boot_ms, timeout_ms;
     char queue[PAWLI_NAME_BYTES_MAX + 1], kind[PAWLI_NAME_BYTES_MAX + 1]; /* "": the lane does not exist */
     char error[512]; /* last_error, clipped; "": none */
     int64_t paused_at_ms; /* 0: its queue is not paused */

@@ -272,6 +272,51 @@ static void a_sentence_is_clipped_between_characters(void **state)
     assert_ok(pawl_close(pool));
 }
 
+static int wait_at_gate(pawl_job *job, void *arg)
+{
+    (void)job;
+    gate_add(arg, 1);
+    return gate_await(arg, 100) ? PAWL_SUCCEEDED : PAWL_RETRY;
+}
+
+static void assert_explained(pawl_pool *pool, int64_t id, const char *part)
+{
+    char text[4096];
+    assert_ok(pawl_explain(pool, id, text, sizeof text));
+    assert_text_has(text, part);
+}
+
+/* Goal: why a job waits although executors are free is said as far as it is known: of the caller's own pool. */
+static void it_is_said_why_a_free_executor_is_left_free(void **state)
+{
+    gate at = GATE_INIT;
+    static const char *const queues[] = { "default" };
+    pawl_pool *pool = open_pool(of(state), .executors = 4, .queues = queues, .queue_count = 1);
+    assert_ok(pawl_register(pool, "narrow", wait_at_gate, &at, PAWL_HANDLER(.in_flight_max = 1)));
+    assert_ok(pawl_start(pool));
+    (void)put(pool, .kind = "narrow");
+    assert_true(gate_await(&at, 1));
+    assert_explained(pool, put(pool, .kind = "narrow"), "1 of it is running");
+    assert_explained(pool, put(pool, .kind = "narrow"), "this pool runs at most 1 of its kind at a time");
+    assert_explained(pool, put(pool, .kind = "other"), "the only one that runs, and has no handler for kind \"other\"");
+    assert_explained(pool, put(pool, .kind = "narrow", .queue = "far"), "and does not serve queue \"far\"");
+    gate_add(&at, 100);
+    assert_ok(pawl_close(pool));
+}
+
+/* Goal: an id that no job can have was not pruned either. */
+static void no_job_has_an_id_below_one(void **state)
+{
+    pawl_pool *pool = open_pool(of(state), .executors = 1);
+    char text[64];
+    (void)put(pool, .kind = "k");
+    for (int64_t id = -1; id <= 0; id++) {
+        assert_status(pawl_explain(pool, id, text, sizeof text), PAWL_ERR_NOT_FOUND);
+        assert_null(strstr(pawl_error_message(), "any more"));
+    }
+    assert_ok(pawl_close(pool));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
 
 int main(void)
@@ -284,6 +329,8 @@ int main(void)
         TEST(a_look_can_be_ended),
         TEST(a_long_check_is_cut),
         TEST(a_sentence_is_clipped_between_characters),
+        TEST(it_is_said_why_a_free_executor_is_left_free),
+        TEST(no_job_has_an_id_below_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -477,9 +477,9 @@ fresh
 says 0 'waits: no pool is running on this file; it has been due for .* UTC\)$' 1
 says 0 'waits: it is due in (59 m [0-9]+ s|1 h) .*; no pool is running on this file$' 2
 says 0 "was cancelled .* ago .*; pawl requeue .*case.db 3 starts it after all$" 3
-says 1 'has no job 4, and never had' 4
+says 1 'has no job 4$' 4
 sql case.db "DELETE FROM pawl_job WHERE id = 3"
-says 1 'has no job 3 any more' 3
+says 1 'has no job 3 any more: it was pruned .* or deleted by hand$' 3
 timeout 60 "$pawl" explain case.db >out 2>err
 check "explain without an id: exit 2" test $? -eq 2
 
@@ -535,11 +535,21 @@ says 0 'succeeded .* ago .* in attempt 2$' 1
 sql case.db "UPDATE pawl_job SET status = 7 WHERE id = 1"
 says 0 'waits for other jobs to end$' 1
 sql case.db "UPDATE pawl_job SET status = 2, lane = 50 WHERE id = 1"
-says 0 'cannot run: its lane does not exist' 1
+says 0 'cannot run: its lane does not exist, .* by hand; no pool ever looks at it: pawl doctor .*case.db tells' 1
+sql case.db "UPDATE pawl_job SET status = 8 WHERE id = 1"
+says 0 'cannot run: its lane does not exist, .*; the first pool that looks at it when it is due fails it$' 1
 sql case.db "UPDATE pawl_job SET lane = 1, $run, holder = 999 WHERE id = 1"
-says 0 'runs for .* in a pool that is not known any more, lease until' 1
+says 0 'runs for .* in a pool that is not known any more, lease until .* UTC: then a pool takes it back$' 1
 sql case.db "UPDATE pawl_job SET lease_boot = 1 WHERE id = 1"
 says 0 'runs for .*; its lease ran out at .*, and the next pool that looks takes it back' 1
+sql case.db "UPDATE pawl_job SET lease_boot = 999999999999 WHERE id = 1"
+says 0 'runs for .* any more; its lease is longer than any pool gives one, and the next pool that looks takes it back$' 1
+sql case.db "INSERT INTO pawl_holder (id, name, side, pid, started, boot, pid_space, joined_at, left_at)
+    VALUES (7, 'gone', '1-1-0', 1, 1, 'x', 1, 1, 2); UPDATE pawl_job SET $run, holder = 7 WHERE id = 1"
+says 0 'was claimed .* ago .* by gone .pid 1., which has signed off, lease until .* UTC: then a pool takes it back$' 1
+fresh
+sql case.db "UPDATE pawl_job SET available_at = $far WHERE id = 1"
+says 0 'waits: no pool is running on this file; it is ready, although its time is in .*, because the clock' 1
 
 fresh
 "$pawl" enqueue case.db --kind greet d >/dev/null
@@ -550,10 +560,20 @@ await "the job runs" grep -q "start hang 6" said
 says 0 'is due for .*; 2 jobs stand before it in its lane, but no job of it runs: .*kind "greet"' 4
 says 0 'is due for .* and is the first of its lane, but no job of it runs' 5
 says 0 'is due for .*; 1 job stands before it' 1
+sql case.db "UPDATE pawl_job SET available_at = $far WHERE id = 5"
+says 0 'is ready, although its time is in .* by hand and is the first of its lane' 5
+"$pawl" enqueue case.db --kind wait y >/dev/null
+"$pawl" enqueue case.db --kind wait y >/dev/null
+await "the worker has no executor free" grep -q "start wait 7" said
+says 0 'is due for .* first of its lane; 1 of it is running: it starts when a pool .* free executor, and fewer jobs' 8
 says 0 'waits: it is due in .* UTC\)$' 2
 says 0 "runs for .* in .*\\(pid $WORKER_PID\\), lease until .* UTC$" 6
 sql case.db "UPDATE pawl_job SET cancel = 1 WHERE id = 6"
 says 0 'runs for .*; it was cancelled, and told to stop: its handler has not returned yet$' 6
+sql case.db "UPDATE pawl_job SET cancel = 0, timeout_ms = 5000, claimed_at = claimed_at - 65000 WHERE id = 6"
+says 0 'runs for .*, lease .*; its timeout of 5000 ms passed 1 m.* ago .*: it was told to stop then, and loses its claim' 6
+sql case.db "UPDATE pawl_job SET timeout_ms = 500000, cancel = 1 WHERE id = 6"
+says 0 "runs for .*, lease until .* UTC; it was cancelled" 6
 "$pawl" explain case.db 6 --json >out 2>err
 check "explain: JSON" test \
     "$(sqlite3 :memory: "SELECT json_extract(readfile('out'), '\$.id') || json_extract(readfile('out'), '\$.status') || (json_extract(readfile('out'), '\$.text') LIKE 'job 6 runs %')")" = 6running1

@@ -32,11 +32,12 @@ void pawli_sqlite_read_holder(sqlite3_stmt *row, int first, pawli_holder *out)
 static const char job_sql[] =
     "SELECT j.status, j.cancel, j.fence, j.attempts, j.max_attempts, j.available_at, j.updated_at, j.claimed_at,"
     " j.lease_until, j.lease_boot, l.queue, k.name, j.last_error, ifnull(p.paused_at, 0), ifnull(l.running, 0),"
-    " h.left_at IS NOT NULL, h.id, h.name, h.side, h.pid, h.started, h.boot, h.pid_space"
+    " h.left_at IS NOT NULL, h.id, h.name, h.side, h.pid, h.started, h.boot, h.pid_space,"
+    " j.timeout_ms"
     " FROM pawl_job j LEFT JOIN pawl_lane l ON l.id = j.lane LEFT JOIN pawl_kind k ON k.id = l.kind"
     " LEFT JOIN pawl_paused p ON p.queue = l.queue LEFT JOIN pawl_holder h ON h.id = j.holder WHERE j.id = ?1";
 
-enum { COLUMN_HOLDER = 16 };
+enum { COLUMN_HOLDER = 16, COLUMN_TIMEOUT = 23 };
 
 static void read_job(sqlite3_stmt *row, pawli_reasons *out)
 {
@@ -52,6 +53,7 @@ static void read_job(sqlite3_stmt *row, pawli_reasons *out)
     out->claimed_at_ms = sqlite3_column_int64(row, 7);
     out->lease_until_ms = sqlite3_column_int64(row, 8);
     out->lease_boot_ms = sqlite3_column_int64(row, 9);
+    out->timeout_ms = sqlite3_column_int64(row, COLUMN_TIMEOUT);
     copy_text(out->queue, sizeof out->queue, row, 10);
     copy_text(out->kind, sizeof out->kind, row, 11);
     copy_text(out->error, sizeof out->error, row, 12);
@@ -125,11 +127,11 @@ static void take_seen(sqlite3_stmt *row, pawli_reasons *out)
 static pawl_status not_there(pawli_sqlite *s, int64_t id)
 {
     size_t once = 0;
-    (void)ask(s->reader, "SELECT 1 FROM sqlite_sequence WHERE name = 'pawl_job' AND seq >= ?1", id, 0,
-              take_seen, NULL, &once);
+    if (id > 0)
+        (void)ask(s->reader, "SELECT 1 FROM sqlite_sequence WHERE name = 'pawl_job' AND seq >= ?1", id,
+                  0, take_seen, NULL, &once);
     return pawli_fail(PAWL_ERR_NOT_FOUND, "%s: has no job %" PRId64 "%s", s->path, id,
-                      once > 0 ? " any more: it has ended, and was pruned with the old history"
-                               : ", and never had");
+                      once > 0 ? " any more: it was pruned with the old history, or deleted by hand" : "");
 }
 
 pawl_status pawli_sqlite_explain(pawli_store *store, int64_t id, pawli_reasons *out)
