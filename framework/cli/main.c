@@ -5,11 +5,13 @@
 #include "arguments.h"
 #include "help.h"
 #include "message.h"
+#include "text.h"
 #include "verb.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,6 +50,21 @@ static const cli_verb *verb_named(const char *word)
     return cli_verb_find(word);
 }
 
+/* "pawl jobs.db list": the words are right, their order is not. */
+static int refuse_verb(int argc, char **argv)
+{
+    const cli_verb *meant = argc > 2 ? verb_named(argv[2]) : NULL;
+    if (access(argv[1], F_OK) != 0) {
+        cli_problem(NULL, "'%s' is not a verb; 'pawl help' lists them", argv[1]);
+        return CLI_EXIT_USAGE;
+    }
+    char *word = cli_text_word(argv[1]);
+    cli_problem(NULL, "'%s' is not a verb; the verb comes first: pawl %s %s", argv[1],
+                meant != NULL ? meant->name : "list", word);
+    free(word);
+    return CLI_EXIT_USAGE;
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
@@ -55,10 +72,8 @@ static int run(int argc, char **argv)
         return CLI_EXIT_USAGE;
     }
     const cli_verb *verb = verb_named(argv[1]);
-    if (verb == NULL) {
-        cli_problem(NULL, "'%s' is not a verb; 'pawl help' lists them", argv[1]);
-        return CLI_EXIT_USAGE;
-    }
+    if (verb == NULL)
+        return refuse_verb(argc, argv);
     cli_arguments arguments = { .verb = verb, .argc = argc - 1, .argv = argv + 1 };
     return verb->run(&arguments);
 }

@@ -115,6 +115,35 @@ char *cli_text_escape(const void *bytes, size_t count)
     return text;
 }
 
+/* What no shell gives a meaning to, wherever it stands in a word; a "-" at the beginning is an option's. */
+static bool is_plain_word(const char *text)
+{
+    return text[0] != '\0' && text[0] != '-'
+           && text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+,:@%-")]
+                  == '\0';
+}
+
+char *cli_text_word(const char *text)
+{
+    size_t bytes = strlen(text);
+    char *word = malloc(4 * bytes + 3);
+    if (word == NULL)
+        cli_out_of_memory();
+    if (is_plain_word(text))
+        return memcpy(word, text, bytes + 1);
+    char *to = word;
+    *to++ = '\'';
+    for (; *text != '\0'; text++) {
+        if (*text == '\'') { /* ends the quotes, stands by itself, begins them again */
+            memcpy(to, "'\\'", 3);
+            to += 3;
+        }
+        *to++ = *text;
+    }
+    memcpy(to, "'", 2);
+    return word;
+}
+
 static size_t cells_of(uint32_t character)
 {
     if (is_in(joining, COUNT_OF(joining), character))

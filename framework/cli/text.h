@@ -13,6 +13,10 @@ void cli_text_write(FILE *out, const void *bytes, size_t count);
 /** The same as a new string, which the caller frees. */
 char *cli_text_escape(const void *bytes, size_t count);
 
+/** A word of a command that is shown to be pasted into a shell: quoted where it has to be. The caller
+ *  frees it; control characters and the like are left to the escape that follows. */
+char *cli_text_word(const char *text);
+
 /** Terminal cells that escaped text takes, by character. */
 size_t cli_text_width(const char *text);
 

@@ -130,6 +130,14 @@ check "an unknown verb is named" err_has "'frobnicate' is not a verb"
 run "$(printf 'a\033[2Jb')"
 check "an unknown verb is escaped" err_has 'a\x1b[2Jb'
 
+: >here.db
+expect 2 "the file before the verb" here.db list
+check "the file before the verb: says so" err_has "the verb comes first: pawl list here.db"
+rm here.db
+mkdir "it's"
+expect 2 "a file whose name a shell would obey" "it's" show
+check "a file whose name a shell would obey: is quoted" err_has "pawl show 'it'\\''s'"
+rmdir "it's"
 expect 0 "help" help
 check "help lists the verbs" out_has "  requeue "
 cp out overview
