@@ -1,7 +1,7 @@
 /* arguments.c - the words after a verb: options in any order, operands, and what is wrong.
  *
  * getopt_long() does the work; its own messages are not used, because they are not escaped and do
- * not name the verb. */
+ * not name the verb. Nor is its own way to move operands to the end: POSIXLY_CORRECT switches it off. */
 #include "arguments.h"
 
 #include "help.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPTIONS_MAX = 32, MESSAGE_BYTES_MAX = 1024 };
+enum { OPERAND = 1, OPTIONS_MAX = 32, MESSAGE_BYTES_MAX = 1024 };
 
 bool cli_usage_error(cli_arguments *arguments, const char *format, ...)
 {
@@ -41,6 +41,7 @@ static const cli_option *option_with_id(const cli_verb *verb, int id)
 /* The verb's options in getopt's two notations. */
 static void describe_options(const cli_verb *verb, struct option *longs, char *shorts)
 {
+    *shorts++ = '-'; /* operands come in their place, as OPERAND */
     *shorts++ = ':'; /* a missing value is told from an unknown option */
     *shorts++ = 'h';
     for (const cli_option *option = verb->options; option->name != NULL; option++) {
@@ -72,11 +73,19 @@ static bool refuse_option(cli_arguments *arguments, int answer)
     return cli_usage_error(arguments, "there is no option %s", arguments->argv[optind - 1]);
 }
 
+/* Operands are gathered at the beginning of argv, whose words there have been read. */
+static void add_operand(cli_arguments *arguments, char *word)
+{
+    arguments->operands[arguments->operand_count++] = word;
+}
+
 static bool take_options(cli_arguments *arguments, cli_take_fn take, void *request)
 {
     struct option longs[OPTIONS_MAX];
-    char shorts[2 * OPTIONS_MAX];
+    char shorts[2 * OPTIONS_MAX + 4];
     describe_options(arguments->verb, longs, shorts);
+    arguments->operands = arguments->argv + 1;
+    arguments->operand_count = 0;
     opterr = 0;
     int id;
     while ((id = getopt_long(arguments->argc, arguments->argv, shorts, longs, NULL)) != -1) {
@@ -84,6 +93,10 @@ static bool take_options(cli_arguments *arguments, cli_take_fn take, void *reque
             cli_help_verb(stdout, arguments->verb);
             arguments->exit_status = CLI_EXIT_OK;
             return false;
+        }
+        if (id == OPERAND) {
+            add_operand(arguments, optarg);
+            continue;
         }
         const cli_option *option = option_with_id(arguments->verb, id);
         if (option == NULL)
@@ -93,8 +106,8 @@ static bool take_options(cli_arguments *arguments, cli_take_fn take, void *reque
         if (!take(arguments, id, request))
             return false;
     }
-    arguments->operands = arguments->argv + optind;
-    arguments->operand_count = arguments->argc - optind;
+    for (int i = optind; i < arguments->argc; i++) /* those after "--" */
+        add_operand(arguments, arguments->argv[i]);
     return true;
 }
 

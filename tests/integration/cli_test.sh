@@ -230,6 +230,13 @@ check "enqueue: is silent otherwise" is_empty err
 expect 0 "enqueue with everything" enqueue --priority -5 --queue mail jobs.db -k send-email \
     --delay 1h30m '{"to":"bob"}' --key bob --max-attempts=3 --timeout 1m500ms
 check "enqueue takes its words in any order" out_is 2
+POSIXLY_CORRECT=1 run list jobs.db --json
+unset POSIXLY_CORRECT
+check "words in any order, whatever POSIXLY_CORRECT says" test "$status" -eq 0
+check "so the options are taken" out_is_json
+POSIXLY_CORRECT=1 run list -- jobs.db --json
+unset POSIXLY_CORRECT
+check "what stands after -- is no option, whatever it says" err_has "'--json' is one too many"
 expect 0 "show" show jobs.db 2 --json
 check "the queue is stored" json_is '$.queue' mail
 check "a negative priority is stored" json_is '$.priority' -5
