@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PAYLOAD_BYTES_MAX = 1 << 20 }; /* the library's default, which the command does not change */
+
 enum {
     OPTION_PRIORITY = 'p',
     OPTION_FILE = 'f',
@@ -61,6 +63,12 @@ static bool take_timeout(cli_arguments *arguments, pawl_job_spec *spec)
     return true;
 }
 
+static bool take_name(cli_arguments *arguments, const char **name)
+{
+    *name = arguments->value;
+    return **name != '\0' || cli_usage_error(arguments, "--%s: the name is empty", arguments->option);
+}
+
 static bool take_key(cli_arguments *arguments, pawl_job_spec *spec)
 {
     spec->idempotency_key = arguments->value;
@@ -75,8 +83,8 @@ static bool take(cli_arguments *arguments, int option, void *request_arg)
     struct request *request = request_arg;
     pawl_job_spec *spec = &request->spec;
     switch (option) {
-    case 'k': spec->kind = arguments->value; return true;
-    case 'q': spec->queue = arguments->value; return true;
+    case 'k': return take_name(arguments, &spec->kind);
+    case 'q': return take_name(arguments, &spec->queue);
     case OPTION_FILE: request->file = arguments->value; return true;
     case OPTION_PRIORITY: return take_priority(arguments, spec);
     case OPTION_DELAY:
@@ -104,6 +112,18 @@ static bool check(cli_arguments *arguments, const struct request *request)
         return cli_usage_error(arguments,
                                "the payload is missing: PAYLOAD, --file PATH or -; '' is empty");
     return true;
+}
+
+/* In other words than the library's, whose options the command does not have. */
+static bool check_payload(const cli_arguments *arguments, const struct request *request)
+{
+    if (request->spec.payload_bytes <= PAYLOAD_BYTES_MAX)
+        return true;
+    cli_problem(arguments->verb->name,
+                "the payload has %zu bytes; this command stores up to %d: enqueue a reference to it, or"
+                " let the application enqueue it, with its option payload_bytes_max", request->spec.payload_bytes,
+                (int)PAYLOAD_BYTES_MAX);
+    return false;
 }
 
 static bool read_payload(const cli_arguments *arguments, struct request *request)
@@ -164,7 +184,7 @@ static int run(cli_arguments *arguments)
         return arguments->exit_status;
     if (!read_payload(arguments, &request))
         return CLI_EXIT_PROBLEM;
-    int exit_status = enqueue(arguments, &request);
+    int exit_status = check_payload(arguments, &request) ? enqueue(arguments, &request) : CLI_EXIT_PROBLEM;
     free(request.read_bytes);
     return exit_status;
 }

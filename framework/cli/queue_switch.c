@@ -38,9 +38,18 @@ static int switch_queues(cli_arguments *arguments, pawl_pool *pool, cli_switch_f
     return exit_status;
 }
 
+/* All of them before the first change. */
+static bool check_names(cli_arguments *arguments)
+{
+    for (int i = 1; i < arguments->operand_count; i++)
+        if (*arguments->operands[i] == '\0')
+            return cli_usage_error(arguments, "the name of a queue is empty");
+    return true;
+}
+
 int cli_queue_switch_run(cli_arguments *arguments, cli_switch_fn change)
 {
-    if (!cli_arguments_parse(arguments, NULL, NULL, 2, -1))
+    if (!cli_arguments_parse(arguments, NULL, NULL, 2, -1) || !check_names(arguments))
         return arguments->exit_status;
     pawl_pool *pool = cli_database_open(arguments, PAWL_OPEN_EXISTING);
     if (pool == NULL)

@@ -272,6 +272,8 @@ echo x >>mega
 timeout 60 "$pawl" enqueue jobs.db --kind other - <mega >out 2>err
 check "a payload of 1 MiB and a byte is refused" test $? -eq 1
 check "a payload that is too large: the message says the limit" err_has 1048576
+check "it names no option that the command does not have" sh -c '! grep -q "or raise" err'
+check "it says what to do" err_has "enqueue a reference"
 expect 1 "enqueue of a file that is not there" enqueue jobs.db --kind other --file nowhere
 check "a file that is not there: is named" err_has nowhere
 expect 1 "enqueue of a directory" enqueue jobs.db --kind other --file .
@@ -304,7 +306,10 @@ expect 2 "an option without its value" enqueue jobs.db x --kind
 check "an option without its value: says so" err_has "--kind needs a value"
 expect 2 "a value without its option" list jobs.db --json=yes
 check "a value without its option: says so" err_has "--json takes no value"
-expect 1 "an empty kind" enqueue jobs.db --kind '' x
+expect 2 "an empty kind" enqueue jobs.db --kind '' x
+check "an empty kind: says so" err_has "--kind: the name is empty"
+expect 2 "an empty queue" enqueue jobs.db --kind k --queue '' x
+check "an empty queue: says so" err_has "--queue: the name is empty"
 run list jobs.db --json
 check "what was refused is not stored" out_lines 9
 
@@ -432,7 +437,7 @@ check "resume: no lane is paused" json_is '$.lanes[2].paused' 0
 expect 0 "pause of a queue without jobs" pause jobs.db mial
 check "pause of a queue without jobs: says so" err_has "queue 'mial' has never had a job"
 expect 2 "pause of nothing" pause jobs.db
-expect 1 "pause of an empty name" pause jobs.db ''
+expect 2 "pause of an empty name" pause jobs.db ''
 
 # ------------------------------------------------------------------------- cancel and requeue
 
