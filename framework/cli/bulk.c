@@ -60,9 +60,12 @@ static void report_json(int64_t id, const char *result, pawl_status status)
 
 static void report_refused(const struct work *work, int64_t id, pawl_status status)
 {
-    const char *reason = status == PAWL_ERR_NOT_FOUND ? "there is no such job"
-                         : status == PAWL_ERR_STATE   ? work->request->bulk->refused
-                                                      : pawl_status_name(status);
+    if (status == PAWL_ERR_NOT_FOUND) { /* in the words of the library, when it is asked for one */
+        cli_problem(work->arguments->verb->name, "%s: has no job %" PRId64, work->arguments->operands[0], id);
+        return;
+    }
+    const char *reason = status == PAWL_ERR_STATE ? work->request->bulk->refused
+                                                  : pawl_status_name(status);
     cli_problem(work->arguments->verb->name, "job %" PRId64 ": %s", id, reason);
 }
 

@@ -8,12 +8,15 @@
 
 enum { SENTENCE_BYTES = 16384 };
 
-static void print_json(int64_t id, const pawl_job_info *job, const char *text)
+/* `text` NULL: there is none, because of that status. */
+static void print_json(int64_t id, const pawl_job_info *job, const char *text, pawl_status status)
 {
     json_t *object = cli_json_object();
     cli_json_set_number(object, "id", id);
-    cli_json_set_text(object, "status", pawl_state_name(job->state));
+    cli_json_set_text(object, "status", text != NULL ? pawl_state_name(job->state) : NULL);
     cli_json_set_text(object, "text", text);
+    if (text == NULL)
+        cli_json_set_text(object, "error", pawl_status_name(status));
     cli_json_print(object, CLI_JSON_INDENTED);
 }
 
@@ -25,11 +28,14 @@ static int explain(cli_arguments *arguments, int64_t id, bool json)
         return CLI_EXIT_PROBLEM;
     int exit_status = CLI_EXIT_OK;
     pawl_job_info job = { .struct_size = sizeof job };
-    if (pawl_explain(pool, id, text, sizeof text) != PAWL_OK || (json && pawl_get(pool, id, &job) != PAWL_OK)) {
+    pawl_status status = pawl_explain(pool, id, text, sizeof text);
+    if (status == PAWL_OK && json)
+        status = pawl_get(pool, id, &job);
+    if (status != PAWL_OK)
         exit_status = cli_database_problem(arguments);
-    } else if (json) {
-        print_json(id, &job, text);
-    } else {
+    if (json && (status == PAWL_OK || status == PAWL_ERR_NOT_FOUND)) {
+        print_json(id, &job, status == PAWL_OK ? text : NULL, status);
+    } else if (status == PAWL_OK) {
         cli_text_write(stdout, text, strlen(text));
         putchar('\n');
     }
@@ -57,7 +63,8 @@ static int run(cli_arguments *arguments)
 }
 
 static const cli_option options[] = {
-    { CLI_OPTION_JSON, "json", NULL, "print a JSON object: id, status, text" },
+    { CLI_OPTION_JSON, "json", NULL, "print a JSON object: id, status, text; if there is\n"
+                                  "no such job, status and text are null, and error says so" },
     { 0 },
 };
 

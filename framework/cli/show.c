@@ -55,14 +55,23 @@ static void print_status(const pawl_job_info *job)
            cli_terminal_end(style), job->cancel_requested ? " (told to stop)" : "");
 }
 
-static void print_timeout(int64_t timeout_ms)
+/* "5s", or for a job that runs too long "5s  (passed 3m12s ago)" */
+static void print_timeout(const pawl_job_info *job, int64_t now_ms)
 {
     char timeout[CLI_DURATION_SIZE] = "none";
-    if (timeout_ms == 0)
+    char distance[CLI_DURATION_SIZE];
+    if (job->timeout_ms == 0)
         return; /* its handler's, which is not known here */
-    if (timeout_ms > 0)
-        cli_duration_format_exact(timeout_ms, timeout);
-    print_text("timeout", timeout);
+    if (job->timeout_ms > 0)
+        cli_duration_format_exact(job->timeout_ms, timeout);
+    print_label("timeout");
+    fputs(timeout, stdout);
+    int64_t runs_ms = job->state == PAWL_STATE_RUNNING ? now_ms - job->claimed_at_ms : 0;
+    if (job->timeout_ms > 0 && runs_ms > job->timeout_ms) {
+        cli_duration_format(runs_ms - job->timeout_ms, distance);
+        printf("  (passed %s ago)", distance);
+    }
+    putchar('\n');
 }
 
 /* Cuts to the terminal: --payload shows all of it. */
@@ -108,7 +117,7 @@ static void print_job(const pawl_job_info *job, int64_t now_ms)
     printf("%" PRId32 "\n", job->priority);
     print_label("attempts");
     printf("%" PRIu32 " of %" PRIu32 "\n", job->attempts, job->max_attempts);
-    print_timeout(job->timeout_ms);
+    print_timeout(job, now_ms);
     print_time("created at", job->created_at_ms, now_ms);
     print_time("updated at", job->updated_at_ms, now_ms);
     print_time("available at", job->available_at_ms, now_ms);
@@ -130,6 +139,24 @@ static void print_payload_alone(const pawl_job_info *job)
     putchar('\n');
 }
 
+static void print(const pawl_job_info *job, const struct request *request, int64_t now_ms)
+{
+    if (request->json)
+        cli_json_print(cli_json_job(job), CLI_JSON_INDENTED);
+    else if (request->payload)
+        print_payload_alone(job);
+    else
+        print_job(job, now_ms);
+}
+
+static void print_missing(int64_t id)
+{
+    json_t *object = cli_json_object();
+    cli_json_set_number(object, "id", id);
+    cli_json_set_text(object, "error", pawl_status_name(PAWL_ERR_NOT_FOUND));
+    cli_json_print(object, CLI_JSON_INDENTED);
+}
+
 static int show(cli_arguments *arguments, const struct request *request, int64_t id)
 {
     pawl_pool *pool = cli_database_open(arguments, PAWL_OPEN_READ_ONLY);
@@ -137,14 +164,13 @@ static int show(cli_arguments *arguments, const struct request *request, int64_t
         return CLI_EXIT_PROBLEM;
     int exit_status = CLI_EXIT_OK;
     pawl_job_info job = { .struct_size = sizeof job };
-    if (pawl_get(pool, id, &job) != PAWL_OK)
+    pawl_status status = pawl_get(pool, id, &job);
+    if (status != PAWL_OK)
         exit_status = cli_database_problem(arguments);
-    else if (request->json)
-        cli_json_print(cli_json_job(&job), CLI_JSON_INDENTED);
-    else if (request->payload)
-        print_payload_alone(&job);
-    else
-        print_job(&job, pawl_clock_now(pool));
+    if (status == PAWL_OK)
+        print(&job, request, pawl_clock_now(pool));
+    else if (status == PAWL_ERR_NOT_FOUND && request->json)
+        print_missing(id);
     pawl_job_info_clear(&job);
     (void)pawl_close(pool);
     return exit_status;

@@ -352,7 +352,14 @@ check "show --json is JSON" out_is_json whole
 expect 0 "show --payload" show jobs.db 6 --payload
 check "show --payload: the exact bytes" cmp -s out payload
 expect 1 "show of a job that is not there" show jobs.db 4711
-check "show of a job that is not there: names it" err_has 4711
+check "show of a job that is not there: names it" err_has "has no job 4711"
+expect 1 "show --json of a job that is not there" show jobs.db 4711 --json
+check "show --json of it: the error" test "$(json '$.error')" = PAWL_ERR_NOT_FOUND
+expect 1 "explain --json of a job that is not there" explain jobs.db 4711 --json
+check "explain --json of it: the id" json_is '$.id' 4711
+check "explain --json of it: the error" test "$(json '$.error')" = PAWL_ERR_NOT_FOUND
+check "explain --json of it: no text" json_is '$.text' ''
+check "explain of it: the same words" err_has "has no job 4711"
 for id in 0 -- -1 x 1x 9223372036854775808; do
     expect 2 "show $id" show jobs.db "$id"
 done
@@ -450,7 +457,7 @@ expect 2 "cancel with the file in the wrong place" cancel 2 jobs.db
 expect 1 "cancel with one id that is not there" cancel jobs.db 2 4711 3
 check "cancel: the others are cancelled" out_is "2 cancelled
 3 cancelled"
-check "cancel: the one is named" err_has "job 4711: there is no such job"
+check "cancel: the one is named" err_has "jobs.db: has no job 4711"
 expect 1 "cancel --json" cancel jobs.db --json 3 4712
 check "cancel --json is JSON Lines" out_is_json
 check "cancel --json: a line for each" out_lines 2

@@ -572,6 +572,8 @@ sql case.db "UPDATE pawl_job SET cancel = 1 WHERE id = 6"
 says 0 'runs for .*; it was cancelled, and told to stop: its handler has not returned yet$' 6
 sql case.db "UPDATE pawl_job SET cancel = 0, timeout_ms = 5000, claimed_at = claimed_at - 65000 WHERE id = 6"
 says 0 'runs for .*, lease .*; its timeout of 5000 ms passed 1 m.* ago .*: it was told to stop then, and loses its claim' 6
+"$pawl" show case.db 6 >out 2>err
+check "show says that a timeout has passed" grep -q '^timeout  *5s  (passed 1m[0-9]*s* ago)$' out
 sql case.db "UPDATE pawl_job SET timeout_ms = 500000, cancel = 1 WHERE id = 6"
 says 0 "runs for .*, lease until .* UTC; it was cancelled" 6
 "$pawl" explain case.db 6 --json >out 2>err
