@@ -19,7 +19,9 @@ bool pawli_name_valid(const char *name);
  * `capacity` bytes, and terminates it. Returns the length. */
 size_t pawli_text_clean(char *out, size_t capacity, const char *text, size_t bytes);
 
-/* The same for one line on a terminal: control bytes become \xNN. */
+/* The same for one line on a terminal: control bytes become \xNN. A backslash stays as it is, so an escape and the
+ * same four characters written out look alike: this is for reading, and is done again to lines that hold escaped
+ * texts and commands to paste, which a second backslash would break. */
 size_t pawli_text_escape(char *out, size_t capacity, const char *text, size_t bytes);
 
 /* One word of a command that is shown to be pasted into a shell: quoted where it has to be, and escaped as above.

@@ -7,7 +7,9 @@
 
 /** Writes bytes as one line of text that no terminal takes for a command: control characters and
  *  bytes that are not UTF-8 as \n, \t, \r or \xNN, characters that reorder or hide text as \u{...}.
- *  A backslash stays as it is: this is for reading, --json is for exactness. */
+ *  A backslash stays as it is, so an escape and the same characters written out look alike: this is
+ *  for reading, and what is written here may hold commands to paste, which a second backslash would
+ *  break. --json is for exactness. */
 void cli_text_write(FILE *out, const void *bytes, size_t count);
 
 /** The same as a new string, which the caller frees. */

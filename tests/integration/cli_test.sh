@@ -399,6 +399,13 @@ check "text stays text" out_has "$(cat text.utf8)"
 expect 0 "show text as JSON" show hostile.db 2 --json
 check "text is a string in JSON" json_is '$.payload' "$(cat text.utf8)"
 
+printf 'soft\302\255hyphen vowel\341\240\216separator filler\343\205\244 end' >hidden
+expect 0 "enqueue text that hides" enqueue hostile.db --file hidden --kind greet
+expect 0 "show it" show hostile.db 3
+check "characters that are not seen are shown" out_has 'soft\u{ad}hyphen vowel\u{180e}separator filler\u{3164} end'
+expect 0 "list it" list hostile.db --payload --newest --limit 1
+check "in a list as well" out_has 'soft\u{ad}hyphen'
+
 # --------------------------------------------------------------------------------- terminal
 
 COLUMNS=60 NO_COLOR=1 on_terminal list jobs.db --payload
