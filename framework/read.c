@@ -1,5 +1,5 @@
 /* read.c - pawl_get, pawl_list, pawl_stats: what is stored, and how the pool does.
- * Threads: any caller, through the store's readers. Our structs are whole; a caller that was built with
+ * Threads: any caller, through the store's readers. Who lives is asked of the kernel, after that. Our structs are whole; a caller that was built with
  * an older header gets as many bytes as it knows. */
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +25,48 @@ static void give(void *out, size_t given, const void *ours, size_t bytes)
     memcpy(out, &given, sizeof given); /* struct_size stays what the caller said */
 }
 
+/* ------------------------------------------------------------------------------ who lives */
+
+/* Whom to ask about the holders of what runs, and what was found out about the last one. */
+typedef struct census {
+    pawli_presence presence; /* directory NULL: not asked yet */
+    int64_t holder;
+    bool died;
+} census;
+
+static bool has_died(pawl_pool *pool, census *c, const pawli_holder *holder)
+{
+    pawli_record record;
+    if (holder->id == 0)
+        return false;
+    if (c->presence.directory == NULL && pawli_presence_observe(&c->presence, pool->path) != PAWL_OK) {
+        c->presence.directory = NULL;
+        return false; /* not known to be dead */
+    }
+    if (holder->id != c->holder) {
+        c->holder = holder->id;
+        c->died = pawli_presence_probe(&c->presence, holder, &record) == PAWLI_DEAD;
+        free(record.fences);
+    }
+    return c->died;
+}
+
+static pawl_status look_at_holder(pawl_pool *pool, census *c, pawl_job_info *info)
+{
+    pawli_holder holder;
+    if (info->state != PAWL_STATE_RUNNING)
+        return PAWL_OK;
+    pawl_status st = pool->store->ops->holder_of(pool->store, info->id, info->fence, &holder);
+    info->holder_died = st == PAWL_OK && has_died(pool, c, &holder);
+    return st;
+}
+
 /* --------------------------------------------------------------------------------- jobs */
 
 pawl_status pawl_get(pawl_pool *pool, int64_t id, pawl_job_info *info)
 {
     pawl_job_info whole;
+    census c = { .holder = 0 };
     pawl_status st = pawli_pool_enter(pool, 0);
     if (st == PAWL_OK && info == NULL)
         st = pawli_fail(PAWL_ERR_INVALID, "pawl_get: info is NULL");
@@ -37,8 +74,14 @@ pawl_status pawl_get(pawl_pool *pool, int64_t id, pawl_job_info *info)
         st = check_size(info->struct_size, INFO_BYTES_MIN, "pawl_get");
     if (st == PAWL_OK)
         st = pool->store->ops->get(pool->store, id, &whole);
+    if (st != PAWL_OK)
+        return st;
+    st = look_at_holder(pool, &c, &whole);
+    free(c.presence.directory);
     if (st == PAWL_OK)
         give(info, info->struct_size, &whole, sizeof whole);
+    else
+        free(whole.owned);
     return st;
 }
 
@@ -71,9 +114,17 @@ static pawl_status list(pawl_pool *pool, const pawl_filter *filter, pawl_job_inf
     pawl_job_info *whole = calloc(capacity, sizeof *whole);
     if (whole == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "pawl_list: no memory for %zu jobs", capacity);
+    census c = { .holder = 0 };
     pawl_status st = pool->store->ops->list(pool->store, filter, whole, capacity, count_out);
-    for (size_t i = 0; st == PAWL_OK && i < *count_out; i++)
-        give((char *)infos + i * stride, stride, &whole[i], sizeof whole[i]);
+    size_t count = st == PAWL_OK ? *count_out : 0;
+    for (size_t i = 0; st == PAWL_OK && i < count; i++)
+        st = look_at_holder(pool, &c, &whole[i]);
+    for (size_t i = 0; i < count; i++)
+        if (st == PAWL_OK)
+            give((char *)infos + i * stride, stride, &whole[i], sizeof whole[i]);
+        else
+            free(whole[i].owned);
+    free(c.presence.directory);
     free(whole);
     return st;
 }

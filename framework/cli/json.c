@@ -106,6 +106,7 @@ json_t *cli_json_job(const pawl_job_info *job)
     cli_json_set_number(object, "max_attempts", job->max_attempts);
     set_fence(object, job->fence);
     cli_json_set(object, "cancel_requested", json_boolean(job->cancel_requested));
+    cli_json_set(object, "holder_died", json_boolean(job->holder_died));
     cli_json_set_number(object, "timeout_ms", job->timeout_ms);
     cli_json_set_time(object, "created_at_ms", job->created_at_ms);
     cli_json_set_time(object, "updated_at_ms", job->updated_at_ms);

@@ -69,7 +69,8 @@ static void add_row(cli_table *table, const pawl_job_info *job, bool payload)
     char time[CLI_MOMENT_SIZE];
     cli_moment_format(time_of(job), time);
     cli_table_format(table, CLI_PLAIN, "%" PRId64, job->id);
-    cli_table_text(table, cli_status_style(job->state), pawl_state_name(job->state));
+    cli_table_format(table, cli_status_style(job->state), "%s%s", pawl_state_name(job->state),
+                     job->holder_died ? " (died)" : "");
     cli_table_text(table, CLI_PLAIN, job->queue);
     cli_table_text(table, CLI_PLAIN, job->kind);
     cli_table_format(table, CLI_PLAIN, "%" PRId32, job->priority);
@@ -151,7 +152,8 @@ const cli_verb cli_verb_list = {
     .summary = "Lists jobs",
     .synopsis = "FILE [OPTION...]",
     .details = "TIME is when a pending job is due, when a running one was claimed, and when any\n"
-               "other one ended. On a terminal, lines are cut to its width.\n"
+               "other one ended. A running job whose process has died is marked: a pool takes it\n"
+               "back. On a terminal, lines are cut to its width.\n"
                "\n"
                "The JSON has the field names of pawl.h, with times in Unix milliseconds; null is\n"
                "what is not there. payload and idempotency_key are strings if they are UTF-8\n"

@@ -52,7 +52,10 @@ static void print_status(const pawl_job_info *job)
     cli_style style = cli_status_style(job->state);
     print_label("status");
     printf("%s%s%s%s\n", cli_terminal_begin(style), pawl_state_name(job->state),
-           cli_terminal_end(style), job->cancel_requested ? " (told to stop)" : "");
+           cli_terminal_end(style),
+           job->holder_died        ? " (its process has died; a pool takes it back)"
+           : job->cancel_requested ? " (told to stop)"
+                                   : "");
 }
 
 /* "5s", or for a job that runs too long "5s  (passed 3m12s ago)" */

@@ -258,6 +258,8 @@ typedef struct pawli_store_ops {
     pawl_status (*stats)(pawli_store *store, int64_t now_ms, int64_t boot_ms,
                          pawl_stats_info *out);
     pawl_status (*explain)(pawli_store *store, int64_t id, pawli_reasons *out);
+    /* Who holds that claim; id 0: nobody does who has not left. */
+    pawl_status (*holder_of)(pawli_store *store, int64_t id, uint64_t fence, pawli_holder *out);
 } pawli_store_ops;
 
 #endif

@@ -389,6 +389,7 @@ typedef struct pawl_job_info {
     size_t payload_bytes;
     const void *idempotency_key; /* NULL: none */
     size_t idempotency_key_bytes;
+    bool holder_died;            /* runs, but the process that has claimed it has died: a pool takes it back */
 } pawl_job_info;
 #define PAWL_JOB_INFO_INIT PAWL_INIT(pawl_job_info)
 

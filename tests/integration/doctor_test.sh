@@ -445,6 +445,12 @@ doctor 1 "a process that was killed" case.db
 finds warning pools "has died; jobs that still run under its name: 1" "start a pool"
 "$pawl" explain case.db "$job" >out 2>err
 check "  explain says so" grep -q "job $job was claimed .*whose process has died; the next pool" out
+"$pawl" show case.db "$job" >out 2>err
+check "  show says so" grep -q '^status  *running (its process has died; a pool takes it back)$' out
+"$pawl" list case.db --status running >out 2>err
+check "  list says so" grep -q "^ *$job  running (died)  " out
+"$pawl" show case.db "$job" --json >out 2>err
+check "  and so in JSON" test "$(sqlite3 :memory: "SELECT json_extract(readfile('out'), '\$.holder_died')")" = 1
 
 # A second copy of SQLite. Not beside a sanitizer: its library must be the first.
 library=$(ldd "$pawl" | sed -n 's/.*libsqlite3[^ ]* => \([^ ]*\) .*/\1/p')
@@ -568,6 +574,10 @@ await "the worker has no executor free" grep -q "start wait 7" said
 says 0 'is due for .* first of its lane; 1 of it is running: it starts when a pool .* free executor, and fewer jobs' 8
 says 0 'waits: it is due in .* UTC\)$' 2
 says 0 "runs for .* in .*\\(pid $WORKER_PID\\), lease until .* UTC$" 6
+"$pawl" show case.db 6 >out 2>err
+check "show: it runs, and nobody has died" grep -q '^status  *running$' out
+"$pawl" show case.db 6 --json >out 2>err
+check "  and so in JSON" test "$(sqlite3 :memory: "SELECT json_extract(readfile('out'), '\$.holder_died')")" = 0
 sql case.db "UPDATE pawl_job SET cancel = 1 WHERE id = 6"
 says 0 'runs for .*; it was cancelled, and told to stop: its handler has not returned yet$' 6
 sql case.db "UPDATE pawl_job SET cancel = 0, timeout_ms = 5000, claimed_at = claimed_at - 65000 WHERE id = 6"

@@ -1,4 +1,4 @@
-/* explain.c - the facts behind pawl_explain(), read in one moment.
+/* explain.c - the facts behind pawl_explain(), read in one moment, and who holds a claim.
  * Threads: any, one at a time under the reader lock.
  * Keeps:   R3 no read transaction outlives the request; everything goes through an index, and is bounded. */
 #include <inttypes.h>
@@ -152,6 +152,40 @@ pawl_status pawli_sqlite_explain(pawli_store *store, int64_t id, pawli_reasons *
         if (!sqlite3_get_autocommit(s->reader))
             (void)sqlite3_exec(s->reader, "ROLLBACK", NULL, NULL, NULL);
     }
+    (void)pthread_mutex_unlock(&s->reader_lock);
+    return st;
+}
+
+/* ----------------------------------------------------------------------------- the holder */
+
+static const char holder_sql[] =
+    "SELECT h.id, h.name, h.side, h.pid, h.started, h.boot, h.pid_space FROM pawl_job j JOIN pawl_holder h"
+    " ON h.id = j.holder WHERE j.id = ?1 AND j.fence = ?2 AND j.status = 3 AND h.left_at IS NULL";
+
+static int read_holder_of(sqlite3 *db, int64_t id, uint64_t fence, pawli_holder *out)
+{
+    sqlite3_stmt *row;
+    int rc = sqlite3_prepare_v2(db, holder_sql, -1, &row, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    (void)sqlite3_bind_int64(row, 1, id);
+    (void)sqlite3_bind_int64(row, 2, (int64_t)fence);
+    rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW)
+        pawli_sqlite_read_holder(row, 0, out);
+    (void)sqlite3_finalize(row);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+pawl_status pawli_sqlite_holder_of(pawli_store *store, int64_t id, uint64_t fence, pawli_holder *out)
+{
+    pawli_sqlite *s = pawli_sqlite_of(store);
+    memset(out, 0, sizeof *out);
+    (void)pthread_mutex_lock(&s->reader_lock);
+    pawl_status st = pawli_sqlite_open_reader(s);
+    int rc = st == PAWL_OK ? read_holder_of(s->reader, id, fence, out) : SQLITE_OK;
+    if (rc != SQLITE_OK)
+        st = pawli_sqlite_failed(s, s->reader, rc, "read it");
     (void)pthread_mutex_unlock(&s->reader_lock);
     return st;
 }

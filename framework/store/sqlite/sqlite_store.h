@@ -207,6 +207,7 @@ pawl_status pawli_sqlite_stats(pawli_store *store, int64_t now_ms, int64_t boot_
 
 /* explain.c */
 pawl_status pawli_sqlite_explain(pawli_store *store, int64_t id, pawli_reasons *out);
+pawl_status pawli_sqlite_holder_of(pawli_store *store, int64_t id, uint64_t fence, pawli_holder *out);
 /* A row of the holders, its columns from `first` on: id, name, side, pid, started, boot, pid_space. */
 void pawli_sqlite_read_holder(sqlite3_stmt *row, int first, pawli_holder *out);
 

@@ -107,6 +107,7 @@ static const pawli_store_ops ops = {
     .list = pawli_sqlite_list,
     .stats = pawli_sqlite_stats,
     .explain = pawli_sqlite_explain,
+    .holder_of = pawli_sqlite_holder_of,
 };
 
 static pawl_status open_file(pawli_sqlite *s)
