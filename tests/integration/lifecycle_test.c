@@ -311,7 +311,9 @@ static void stop_under_a_handler(void **state, int returns)
     assert_int_equal(info.state, PAWL_STATE_PENDING);
     assert_int_equal(info.attempts, 0);
     assert_true(info.available_at_ms <= pawl_clock_now(pool));
+    assert_true(info.claimed_at_ms > 0); /* it was this one that ran */
     pawl_job_info_clear(&info);
+    assert_ok(pawl_cancel(pool, id)); /* out of the way of the next one */
     assert_ok(pawl_close(pool));
 }
 
