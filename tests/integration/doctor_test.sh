@@ -297,6 +297,28 @@ else
     chmod 600 case.db
 fi
 
+# What is pasted into a shell runs the command that is shown, whatever the names are (V1).
+odd="$work/odd; touch pwned;
+\$(touch pwned)"
+mkdir "$odd"; cp template.db "$odd/case.db"
+"$pawl" pause "$odd/case.db" default >/dev/null
+"$pawl" enqueue "$odd/case.db" --kind greet --queue "x'; touch pwned; '" a >/dev/null
+"$pawl" pause "$odd/case.db" "x'; touch pwned; '" >/dev/null
+ln "$odd/case.db" "$odd/two.db"; chmod 644 "$odd/case.db"
+sql "$odd/case.db" "UPDATE sqlite_sequence SET seq = 1 WHERE name = 'pawl_job'; UPDATE pawl_lane SET ready = 7"
+doctor 1 "names that a shell gives a meaning to" "$odd/case.db"
+check "  each line is a finding or a remedy" sh -c '! grep -qvE "^(ok|note|warning|error|errors:|  ) " out'
+finds error file "2 hard links" "samefile '"
+finds warning mode "may read it" "chmod o= '"
+finds warning paused 'queue "x' "pawl resume '"
+sed -n 's/.*\(find DIR\|pawl resume\|chmod o=\|sqlite3 \)/\1/p' out | sed 's/ lets them run$//' >lines
+while read -r line; do sh -c "$line" >/dev/null 2>&1; done <lines
+check "  nothing else runs" test ! -e pwned
+timeout 60 "$pawl" doctor "./-odd; x.db" >out 2>err
+finds error file "does not exist" "pawl init '\./-odd; x\.db'"
+timeout 60 "$pawl" doctor -- "-odd; x.db" >out 2>err
+finds error file "does not exist" "pawl init '\./-odd; x\.db'"
+
 fresh; mkdir -p small
 if unshare -m sh -c 'mount -t tmpfs -o size=4m tmpfs small && cp case.db small/ && "$0" doctor small/case.db' \
     "$pawl" >out 2>err || grep -q "^[a-z]* *disk" out; then

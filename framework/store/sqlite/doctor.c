@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../text.h"
 #include "race_probe.h"
 
 /* -------------------------------------------------------------------------------- reporting */
@@ -31,7 +30,7 @@ static void give(pawli_doctor *d, pawl_severity severity, const char *text, cons
 
 void pawli_doctor_tell(pawli_doctor *d, pawl_severity severity, const char *format, ...)
 {
-    char text[4 * PATH_MAX];
+    char text[4 * PAWLI_WORD_BYTES]; /* two words, and what is said around them */
     va_list args;
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
@@ -44,9 +43,11 @@ void pawli_doctor_tell(pawli_doctor *d, pawl_severity severity, const char *form
 
 void pawli_doctor_tell_error(pawli_doctor *d, pawl_severity severity)
 {
-    char text[4 * PATH_MAX];
-    (void)snprintf(text, sizeof text, "%s", pawl_error_message());
-    char *remedy = strstr(text, "; ");
+    char text[2 * PATH_MAX];
+    const char *message = pawl_error_message();
+    (void)pawli_text_escape(text, sizeof text, message, strlen(message));
+    size_t path = strlen(d->shown); /* it may have a semicolon of its own */
+    char *remedy = strstr(strncmp(text, d->shown, path) == 0 ? text + path : text, "; ");
     if (remedy != NULL) {
         *remedy = '\0';
         remedy += 2;

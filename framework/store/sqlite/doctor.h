@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "../../presence.h"
+#include "../../text.h"
 #include "sqlite_store.h"
 
 struct pawli_census;
@@ -26,6 +27,7 @@ typedef struct pawli_patient_pool {
 typedef struct pawli_doctor {
     /* Asked. */
     const char *given;
+    char shown[PATH_MAX], word[PAWLI_WORD_BYTES]; /* the path, in a text and in a command (V1) */
     pawl_diagnose_options options;
     pawl_finding_fn fn;
     void *arg;
@@ -53,7 +55,9 @@ typedef struct pawli_doctor {
     const char *cut;    /* why it was ended early; NULL: it was not */
 } pawli_doctor;
 
-/* Reports on the check under way. What stands behind a newline in the text is the remedy. */
+/* Reports on the check under way. What stands behind the newline of the format is the remedy. No argument may
+ * bring another one: what others have named goes through pawli_doctor_name() into a text, and through
+ * pawli_text_word() into a command. */
 void pawli_doctor_tell(pawli_doctor *d, pawl_severity severity, const char *format, ...) PAWL_PRINTF(3, 4);
 /* pawl_error_message() as a finding: what stands behind its first semicolon is the remedy. */
 void pawli_doctor_tell_error(pawli_doctor *d, pawl_severity severity);

@@ -23,70 +23,82 @@ static const char *kind_of(mode_t mode)
                             : "a device";
 }
 
+static const char *show(const char *path, char out[PATH_MAX])
+{
+    (void)pawli_text_escape(out, PATH_MAX, path, strlen(path));
+    return out;
+}
+
 static void look_at_links(pawli_doctor *d)
 {
     struct stat link;
+    char given[PATH_MAX];
     if (d->file.st_nlink > 1)
         pawli_doctor_tell(d, PAWL_FINDING_ERROR,
                           "%s has %lu hard links, and two names of one SQLite file lose data\n"
                           "remove the others: find DIR -samefile %s",
-                          d->s->path, (unsigned long)d->file.st_nlink, d->s->path);
+                          d->shown, (unsigned long)d->file.st_nlink, d->word);
     if (lstat(d->given, &link) == 0 && S_ISLNK(link.st_mode))
         pawli_doctor_tell(d, PAWL_FINDING_NOTE,
                           "%s is a symbolic link to %s; its log and side files lie there",
-                          d->given, d->s->path);
+                          show(d->given, given), d->shown);
+}
+
+static void tell_missing(pawli_doctor *d, const char *shown)
+{
+    char path[PATH_MAX + 2], word[PAWLI_WORD_BYTES];
+    (void)snprintf(path, sizeof path, "%s%s", d->given[0] == '-' ? "./" : "", d->given); /* no option */
+    pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s does not exist\ncreate it: pawl init %s", shown,
+                      pawli_text_word(word, path));
 }
 
 void pawli_doctor_check_file(pawli_doctor *d)
 {
+    char given[PATH_MAX];
     if (realpath(d->given, d->s->path) == NULL) {
         if (errno == ENOENT)
-            pawli_doctor_tell(d, PAWL_FINDING_ERROR,
-                              "%s does not exist\n"
-                              "create it: pawl init %s",
-                              d->given, d->given);
+            tell_missing(d, show(d->given, given));
         else
             pawli_doctor_tell(d, PAWL_FINDING_ERROR,
                               "%s cannot be found: %s\n"
                               "check the path, and the permissions of its directories",
-                              d->given, strerror(errno));
+                              show(d->given, given), strerror(errno));
         return;
     }
     if (stat(d->s->path, &d->file) != 0 || !S_ISREG(d->file.st_mode)) {
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s is %s and not a file\nname the database file", d->given,
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s is %s and not a file\nname the database file",
+                          show(d->given, given),
                           kind_of(d->file.st_mode));
         return;
     }
     d->is_there = true;
+    (void)show(d->s->path, d->shown);
+    (void)pawli_text_word(d->word, d->s->path);
     look_at_links(d);
     char size[PAWLI_PHRASE_BYTES];
     if (d->told == 0)
-        pawli_doctor_tell(d, PAWL_FINDING_OK, "%s, %s", d->s->path,
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "%s, %s", d->shown,
                           pawli_phrase_bytes((uint64_t)d->file.st_size, size));
 }
 
 /* ---------------------------------------------------------------------------------- modes */
-
-static bool stat_beside(const pawli_doctor *d, const char *suffix, struct stat *out)
-{
-    char path[PATH_MAX + 16];
-    (void)snprintf(path, sizeof path, "%s%s", d->s->path, suffix);
-    return stat(path, out) == 0;
-}
 
 /* A log of another owner's, left by a command that ran as root, locks the application out. */
 static void look_at_owners(pawli_doctor *d)
 {
     static const char *const suffixes[] = { "-wal", "-shm", "-pawl" };
     struct stat st;
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        if (stat_beside(d, suffixes[i], &st) && st.st_uid != d->file.st_uid)
+    char path[PATH_MAX + 16], word[PAWLI_WORD_BYTES];
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", d->s->path, suffixes[i]);
+        if (stat(path, &st) == 0 && st.st_uid != d->file.st_uid)
             pawli_doctor_tell(d, PAWL_FINDING_WARNING,
                               "%s%s belongs to user %lu, the file itself to user %lu, who may not be able "
                               "to write it\n"
-                              "chown --reference=%s %s%s",
-                              d->s->path, suffixes[i], (unsigned long)st.st_uid,
-                              (unsigned long)d->file.st_uid, d->s->path, d->s->path, suffixes[i]);
+                              "chown --reference %s %s",
+                              d->shown, suffixes[i], (unsigned long)st.st_uid,
+                              (unsigned long)d->file.st_uid, d->word, pawli_text_word(word, path));
+    }
 }
 
 void pawli_doctor_check_mode(pawli_doctor *d)
@@ -98,13 +110,13 @@ void pawli_doctor_check_mode(pawli_doctor *d)
                           "it\n"
                           "chmod o= %s",
                           (mode & 0002) != 0 ? "write" : (mode & 0004) != 0 ? "read" : "execute", mode,
-                          d->s->path);
+                          d->word);
     if ((mode & 0070) != 0)
         pawli_doctor_tell(d, PAWL_FINDING_NOTE,
                           "its group may %s it (mode %04o)\n"
                           "if that is not meant: chmod g= %s",
                           (mode & 0020) != 0 ? "write" : (mode & 0040) != 0 ? "read" : "execute", mode,
-                          d->s->path);
+                          d->word);
     if (access(d->s->path, R_OK) != 0)
         pawli_doctor_tell(d, PAWL_FINDING_ERROR,
                           "it cannot be read here: %s\n"
@@ -156,7 +168,7 @@ void pawli_doctor_check_disk(pawli_doctor *d)
 /* Without a pool nobody shrinks it; the first one to open will. */
 static void tell_large(pawli_doctor *d, const char *size)
 {
-    char who[512];
+    char who[512], shown[4 * sizeof who];
     if (d->living == 0) {
         pawli_doctor_tell(d, PAWL_FINDING_NOTE,
                           "the log has %s, and no pool runs that would shorten it\n"
@@ -165,11 +177,12 @@ static void tell_large(pawli_doctor *d, const char *size)
         return;
     }
     size_t count = pawli_process_who_has_open(&d->file, who, sizeof who);
+    (void)pawli_text_escape(shown, sizeof shown, who, strlen(who));
     pawli_doctor_tell(d, PAWL_FINDING_WARNING,
                       "the log has %s; pools keep it within 16 MiB unless told otherwise, so a connection "
                       "holds it with an open transaction\n"
                       "end that transaction; other processes that have the file open: %zu%s%s",
-                      size, count, count > 0 ? ", " : "", who);
+                      size, count, count > 0 ? ", " : "", shown);
 }
 
 void pawli_doctor_check_wal(pawli_doctor *d)
@@ -185,7 +198,7 @@ void pawli_doctor_check_wal(pawli_doctor *d)
         pawli_doctor_tell(d, PAWL_FINDING_NOTE,
                           "the log had no index: %s-shm had to be made anew to read it, and stays until "
                           "somebody closes the file as the last",
-                          d->s->path);
+                          d->shown);
     if (wal > LOG_BYTES_MAX)
         tell_large(d, size);
     else

@@ -2,6 +2,7 @@
  * Threads: the caller of pawl_diagnose(). Keeps: R6 what the library does is tried, not believed. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../../process.h"
@@ -69,8 +70,9 @@ static void judge_trial(pawli_doctor *d, const pawli_race_trial *bare, const paw
 void pawli_doctor_check_race(pawli_doctor *d)
 {
     pawli_race_trial bare, guarded;
+    char why[256];
     if (pawli_race_probe(&bare, &guarded) != PAWL_OK) {
-        tell_untried(d, pawl_error_message());
+        tell_untried(d, pawli_doctor_name(pawl_error_message(), why));
         return;
     }
     if (bare.lost > 0)
@@ -96,14 +98,15 @@ static void mark_of_sqlite(char out[96])
 
 static void check_process(pawli_doctor *d, int64_t pid, const char *who)
 {
-    char mark[96], objects[1024];
+    char mark[96], objects[1024], shown[4 * sizeof objects];
     mark_of_sqlite(mark);
     int count = pawli_process_count_objects(pid, mark, objects, sizeof objects);
+    (void)pawli_text_escape(shown, sizeof shown, objects, strlen(objects));
     if (count > 1)
         pawli_doctor_tell(d, PAWL_FINDING_WARNING,
                           "%d copies of SQLite are loaded in %s (pid %" PRId64 "): %s\n"
                           ONE_COPY,
-                          count, who, pid, objects);
+                          count, who, pid, shown);
 }
 
 void pawli_doctor_check_copies(pawli_doctor *d)

@@ -76,7 +76,7 @@ static void tell_dead(pawli_doctor *d, const char *name, int64_t pid, int64_t cl
 
 static void tell_pool(pawli_doctor *d, const pawli_patient_pool *pool)
 {
-    char name[256];
+    char name[256], side[256];
     int64_t pid = pool->holder.pid, claims = claims_of(d, pool->holder.id);
     (void)pawli_doctor_name(pool->holder.name, name);
     if (pool->life == PAWLI_DEAD)
@@ -97,7 +97,7 @@ static void tell_pool(pawli_doctor *d, const pawli_patient_pool *pool)
                           "whether pool %s (pid %" PRId64 ") lives cannot be proven: its side file "
                           "%s-pawl/%s is missing or not locked; jobs under its name: %" PRId64 "\n"
                           "if it does not live, a pool takes its jobs back when their leases run out",
-                          name, pid, d->s->path, pool->holder.side, claims);
+                          name, pid, d->shown, pawli_doctor_name(pool->holder.side, side), claims);
 }
 
 void pawli_doctor_check_pools(pawli_doctor *d)
@@ -147,9 +147,10 @@ static bool is_left_over(pawli_doctor *d, const char *name)
 {
     pawli_holder owner = d->presence.self;
     pawli_record record;
-    (void)snprintf(owner.side, sizeof owner.side, "%s", name);
-    if (sscanf(name, "%" SCNd64 "-%" SCNd64, &owner.pid, &owner.started) != 2)
+    if (strlen(name) >= sizeof owner.side
+        || sscanf(name, "%" SCNd64 "-%" SCNd64, &owner.pid, &owner.started) != 2)
         return false;
+    memcpy(owner.side, name, strlen(name) + 1);
     bool dead = pawli_presence_probe(&d->presence, &owner, &record) == PAWLI_DEAD;
     free(record.fences);
     return dead;
@@ -157,14 +158,16 @@ static bool is_left_over(pawli_doctor *d, const char *name)
 
 void pawli_doctor_check_side_files(pawli_doctor *d)
 {
+    char shown[PATH_MAX + 16];
     DIR *directory = d->presence.directory != NULL ? opendir(d->presence.directory) : NULL;
     size_t left = 0;
+    (void)snprintf(shown, sizeof shown, "%s-pawl", d->shown);
     if (directory == NULL) {
         if (d->presence.directory != NULL && errno != ENOENT)
             pawli_doctor_tell(d, PAWL_FINDING_WARNING,
                               "%s cannot be read: %s\n"
                               "whoever may write the file must be able to read and write that directory",
-                              d->presence.directory, strerror(errno));
+                              shown, strerror(errno));
         return;
     }
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory))
@@ -174,7 +177,7 @@ void pawli_doctor_check_side_files(pawli_doctor *d)
         pawli_doctor_tell(d, PAWL_FINDING_NOTE,
                           "side files in %s of pools that are dead and forgotten: %zu\n"
                           "the next pool that starts removes them",
-                          d->presence.directory, left);
+                          shown, left);
 }
 
 /* ---------------------------------------------------------------------------------- leases */
@@ -272,15 +275,16 @@ void pawli_doctor_check_waiting(pawli_doctor *d)
 /* Queue, since when, jobs that it holds. */
 static void tell_paused(pawli_doctor *d, sqlite3_stmt *row)
 {
-    char queue[256], since[PAWLI_PHRASE_BYTES];
+    char queue[256], since[PAWLI_PHRASE_BYTES], word[PAWLI_WORD_BYTES];
+    const char *name = (const char *)sqlite3_column_text(row, 0);
     int64_t jobs = sqlite3_column_int64(row, 2);
-    (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 0), queue);
+    (void)pawli_doctor_name(name, queue);
     (void)pawli_phrase_moment(sqlite3_column_int64(row, 1), since);
     if (jobs > 0)
         pawli_doctor_tell(d, PAWL_FINDING_WARNING,
                           "queue \"%s\" is paused since %s; jobs that it holds: %" PRId64 "\n"
-                          "pawl resume %s '%s' lets them run",
-                          queue, since, jobs, d->s->path, queue);
+                          "pawl resume %s %s lets them run",
+                          queue, since, jobs, d->word, pawli_text_word(word, name != NULL ? name : ""));
     else
         pawli_doctor_tell(d, PAWL_FINDING_NOTE,
                           "queue \"%s\" is paused since %s and holds no jobs",

@@ -284,7 +284,7 @@ void pawli_doctor_check_counters(pawli_doctor *d)
                               "the counters of %s are wrong: %s\n"
                               "stop the pools, then: sqlite3 %s \"PRAGMA wal_autocheckpoint=0; BEGIN "
                               "IMMEDIATE; " RECOUNT " COMMIT;\"",
-                              lane->name, differences, d->s->path);
+                              lane->name, differences, d->word);
     }
     if (wrong > LANES_TOLD_MAX)
         pawli_doctor_tell(d, PAWL_FINDING_ERROR,

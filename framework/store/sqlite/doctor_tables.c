@@ -18,7 +18,7 @@ static void explain_connect_failure(pawli_doctor *d)
                           "before anybody reads\n"
                           "open it once with a program that may write: sqlite3 %s 'SELECT count(*) FROM "
                           "sqlite_schema'",
-                          d->s->path);
+                          d->word);
     else
         pawli_doctor_tell_error(d, PAWL_FINDING_ERROR);
 }
@@ -101,7 +101,7 @@ void pawli_doctor_check_schema(pawli_doctor *d)
     d->is_open = true;
     if (version == 0)
         pawli_doctor_tell(d, PAWL_FINDING_ERROR, "%s holds no pawl tables\ncreate them: pawl init %s",
-                          d->file.st_size == 0 ? "it is empty, and" : "it", d->s->path);
+                          d->file.st_size == 0 ? "it is empty, and" : "it", d->word);
     else if (is_whole(d, objects) && (version < 2 || is_whole(d, objects_2))) {
         d->is_pawls = true;
         tell_version(d);
@@ -196,7 +196,7 @@ void pawli_doctor_check_sequence(pawli_doctor *d)
                           "again\n"
                           "stop the pools, then: sqlite3 %s \"UPDATE sqlite_sequence SET seq = (SELECT "
                           "max(id) FROM pawl_job) WHERE name = 'pawl_job'\"",
-                          behind, d->s->path);
+                          behind, d->word);
 }
 
 /* The view's triggers note the last write that came through it. */
@@ -227,7 +227,7 @@ void pawli_doctor_check_history(pawli_doctor *d)
                           PRId64 "\n"
                           "sqlite3 %s \"PRAGMA wal_autocheckpoint=0; DELETE FROM pawl_attempts WHERE job "
                           "NOT IN (SELECT id FROM pawl_job)\"",
-                          lost, d->s->path);
+                          lost, d->word);
 }
 
 /* ------------------------------------------------------------------- references, integrity */
