@@ -88,6 +88,17 @@ finds()
         check "  what to do: $4" grep -qe "$4" remedy
     fi
 }
+# The command of the last remedy, as it is printed, behind what is said before it; then the file is fine.
+run_remedy()
+{
+    sed 's/^  *//; s/^[^"$]*: \(sqlite3 \|t=\)/\1/' remedy >command
+    PATH=$(dirname "$pawl"):$PATH sh -e command >sql.out 2>&1 || { cat command sql.out; not_ok "  the remedy runs"; }
+}
+apply_remedy()
+{
+    run_remedy
+    doctor 0 "  after the remedy" case.db
+}
 finds_no_problem() { check "  no warning, no error" sh -c '! grep -qE "^(warning|error) " out'; }
 
 # A file with one job of each common state, and a copy of it for each case.
@@ -228,9 +239,51 @@ fresh; sql case.db "UPDATE pawl_meta SET value = 99 WHERE key = 'schema'"
 doctor 1 "a newer schema" case.db
 finds error schema "newer pawl" "upgrade"
 
-fresh; sql case.db "DROP INDEX pawl_job_key"
-doctor 1 "an index that is missing" case.db
-finds error schema "pawl_job_key is missing" "restore a backup"
+# spoil WHAT PART REMEDY SQL: nothing of the rows is wrong, but pawl does not work with it; the remedy is run.
+spoil()
+{
+    fresh; sql case.db "$4"
+    doctor 1 "$1" case.db
+    finds error schema "$2" "$3"
+    check "  one finding" test "$(grep -cE '^(warning|error) ' out)" -eq 1
+    apply_remedy
+}
+spoil "an index that is missing" "index pawl_job_key is missing" "CREATE UNIQUE INDEX" "DROP INDEX pawl_job_key"
+spoil "an index that is not unique" "index pawl_job_key is not as pawl made it" "CREATE UNIQUE INDEX" \
+    "DROP INDEX pawl_job_key; CREATE INDEX pawl_job_key ON pawl_job (kind, idempotency_key)
+     WHERE idempotency_key IS NOT NULL"
+spoil "another index under pawl's name" "index pawl_job_ready is not as pawl made it" "CREATE INDEX" \
+    "DROP INDEX pawl_job_ready; CREATE INDEX pawl_job_ready ON pawl_lane (ready)"
+spoil "a trigger that does nothing" "trigger pawl_jobs_insert is not as pawl made it" "make them anew" \
+    "DROP TRIGGER pawl_jobs_insert; CREATE TRIGGER pawl_jobs_insert INSTEAD OF INSERT ON pawl_jobs BEGIN SELECT 1; END"
+sqlite3 case.db "PRAGMA wal_autocheckpoint=0; INSERT INTO pawl_jobs (kind) VALUES ('greet')" >sql.out 2>&1
+check "  SQL enqueues again" test "$(ask case.db "SELECT id FROM pawl_last")" = 4
+spoil "a trigger that is missing" "trigger pawl_jobs_delete is missing" "make them anew" "DROP TRIGGER pawl_jobs_delete"
+spoil "a view that is missing" "view pawl_jobs is missing, trigger pawl_jobs_insert is missing" "make them anew" \
+    "DROP VIEW pawl_jobs"
+spoil "a view of somebody's" "view pawl_last is not as pawl made it" "make them anew" \
+    "DROP VIEW pawl_last; CREATE VIEW pawl_last AS SELECT 1 AS id"
+for key in epoch fence restarts sql_last sql_writer; do
+    spoil "pawl_meta without $key" "pawl_meta has lost its rows: $key" "INSERT" "DELETE FROM pawl_meta WHERE key = '$key'"
+    check "  pawl works with it" "$pawl" enqueue case.db --kind greet d >/dev/null
+done
+
+fresh; sql case.db "DROP INDEX pawl_job_ready; CREATE TABLE pawl_job_ready (x)"
+doctor 1 "a table in the way" case.db
+finds error schema "a table stands where pawl's index pawl_job_ready belongs" "rename it"
+run_remedy
+doctor 1 "  and then" case.db
+finds error schema "index pawl_job_ready is missing" "CREATE INDEX"
+apply_remedy
+fresh; sql case.db "ALTER TABLE pawl_job ADD COLUMN mine INTEGER"
+doctor 1 "a table that was altered" case.db
+finds error schema "table pawl_job is not as pawl made it" "undo that"
+fresh; sql case.db "DROP TABLE pawl_attempts"
+doctor 1 "a table that is missing" case.db
+finds error schema "table pawl_attempts is missing" "restore a backup"
+fresh; sql case.db "DROP INDEX pawl_job_later; CREATE  index pawl_job_later
+    on pawl_job(available_at) where  status = 8"
+doctor 0 "the same in other letters" case.db
 
 fresh; sql case.db "PRAGMA journal_mode = DELETE"
 doctor 1 "a file that is not in WAL mode" case.db
@@ -341,12 +394,6 @@ bend()
     finds "$2" "$3" "$4" "$5"
     check "  nothing else is wrong" test "$(grep -cE '^(warning|error) ' out)" -le "${7:-1}"
 }
-# Runs the command of the last remedy: the file is fine then.
-apply_remedy()
-{
-    eval "$(sed 's/^.*\(sqlite3 [^ ]*case.db "\)/\1/' remedy)" >sql.out 2>&1
-    doctor 0 "  after the remedy" case.db
-}
 epoch=$((1 << 40))
 far=$(($(date +%s) * 1000 + 7200000))
 lease=$(awk '{ printf "%d", $1 * 1000 + 60000 }' /proc/uptime)
@@ -380,8 +427,9 @@ bend "a lane that does not exist" error rows "a lane that does not exist: 1" "de
     "UPDATE pawl_job SET lane = 77 WHERE id = 1"
 bend "a kind that is not its lane's" error rows "another kind" "UPDATE pawl_job SET kind" \
     "INSERT INTO pawl_kind (name) VALUES ('other'); UPDATE pawl_job SET kind = 2 WHERE id = 1"
-bend "a trigger of somebody's" warning triggers "trigger app_x on pawl_job is not pawl's" "DROP TRIGGER app_x" \
-    "CREATE TRIGGER app_x AFTER UPDATE ON pawl_job BEGIN SELECT 1; END"
+bend "a trigger of somebody's" warning triggers "trigger app x's on pawl_job is not pawl's" "DROP TRIGGER \"app x" \
+    "CREATE TRIGGER \"app x's\" AFTER UPDATE ON pawl_job BEGIN SELECT 1; END"
+apply_remedy
 bend "ready before its time" warning rows "due in the future" "clock" \
     "UPDATE pawl_job SET available_at = $far WHERE id = 1"
 bend "an id beyond the sequence" error sequence "job 3 is beyond" "UPDATE sqlite_sequence" \

@@ -234,8 +234,18 @@ static int64_t version_of(const char *path)
     return look(path, "SELECT value FROM pawl_meta WHERE key = 'schema'");
 }
 
+static void hear(const pawl_finding *finding, void *arg)
+{
+    char *worst = arg;
+    if (finding->severity >= PAWL_FINDING_WARNING && strcmp(finding->check, "schema") == 0)
+        (void)snprintf(worst, 1024, "%s", finding->text);
+}
+
 static void assert_sound(const char *path)
 {
+    char worst[1024] = "";
+    assert_ok(pawl_diagnose(path, hear, worst)); /* it compares each object with what is compiled in */
+    assert_string_equal(worst, "");
     char text[64];
     assert_string_equal(look_text(path, text, sizeof text, "PRAGMA integrity_check"), "ok");
     assert_int_equal(look(path, "SELECT count(*) FROM pragma_foreign_key_check"), 0);

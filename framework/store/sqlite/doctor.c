@@ -135,18 +135,31 @@ bool pawli_doctor_failed(pawli_doctor *d, int rc)
     return true;
 }
 
+int pawli_doctor_each(sqlite3 *db, pawli_doctor_take take, void *arg, const char *format, ...)
+{
+    sqlite3_stmt *row = NULL;
+    va_list args;
+    va_start(args, format);
+    char *sql = sqlite3_vmprintf(format, args);
+    va_end(args);
+    int rc = sql != NULL ? sqlite3_prepare_v2(db, sql, -1, &row, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
+        rc = take(row, arg);
+    (void)sqlite3_finalize(row);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int take_number(sqlite3_stmt *row, void *arg)
+{
+    *(int64_t *)arg = sqlite3_column_int64(row, 0);
+    return SQLITE_DONE;
+}
+
 int pawli_doctor_number(pawli_doctor *d, const char *sql, int64_t *out)
 {
-    sqlite3_stmt *row;
     *out = 0;
-    int rc = sqlite3_prepare_v2(d->s->reader, sql, -1, &row, NULL);
-    if (rc != SQLITE_OK)
-        return rc;
-    rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW)
-        *out = sqlite3_column_int64(row, 0);
-    (void)sqlite3_finalize(row);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return pawli_doctor_each(d->s->reader, take_number, out, "%s", sql);
 }
 
 /* -------------------------------------------------------------------------------- the order */
@@ -237,6 +250,7 @@ static pawl_status run(pawli_doctor *d)
     d->has_race = pawli_race_version_has_it(sqlite3_libversion_number());
     examine(d);
     pawli_sqlite_disconnect_reader(d->s);
+    (void)sqlite3_close_v2(d->whole);
     pawli_doctor_census_free(d->census);
     free(d->presence.directory);
     free(d->pools);

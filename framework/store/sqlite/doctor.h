@@ -3,7 +3,8 @@
  *   doctor.c          the order of the checks, and how they report
  *   doctor_file.c     what the file system says: kind, links, modes, free space, the log
  *   doctor_library.c  the SQLite that is linked: its version, the race, a second copy
- *   doctor_tables.c   what SQLite says of the file: schema, journal, integrity, keys
+ *   doctor_schema.c   pawl's tables, compared with those of a new file
+ *   doctor_tables.c   what SQLite says of the file: journal, ids, integrity, keys
  *   doctor_rows.c     one pass over every job: counters, and what the schema cannot state
  *   doctor_pools.c    who works on the file, and what waits for somebody */
 #ifndef PAWLI_SQLITE_DOCTOR_H
@@ -33,11 +34,13 @@ typedef struct pawli_doctor {
     void *arg;
     /* Found out on the way. */
     pawli_sqlite *s; /* its path and its reader's connection */
+    sqlite3 *whole; /* a database as pawl makes it */
     struct stat file;
     bool is_there; /* a regular file */
     bool is_open;  /* s->reader can be asked */
     bool is_pawls; /* it holds pawl's tables, in a version that is known here */
     bool is_wal;
+    bool lacks_fence; /* pawl_meta does not say which fence was the last */
     bool lacked_index; /* there was a log, without the index that all its readers need */
     int64_t now_ms, boot_ms;
     pawli_presence presence;
@@ -62,6 +65,11 @@ void pawli_doctor_tell(pawli_doctor *d, pawl_severity severity, const char *form
 /* pawl_error_message() as a finding: what stands behind its first semicolon is the remedy. */
 void pawli_doctor_tell_error(pawli_doctor *d, pawl_severity severity);
 
+/* A command that changes the file as a careful client does: whole or not at all, without a checkpoint (R1, R6).
+ * %s is d->word. No text of SQL in here has what a shell looks for between double quotes. */
+#define PAWLI_BY_SQL(sql) "sqlite3 %s \"PRAGMA wal_autocheckpoint=0; BEGIN IMMEDIATE; " sql "; COMMIT\""
+#define PAWLI_STOP_THEN "stop the pools, then: "
+
 /* A read transaction in bounds (R7): it ends by itself, with SQLITE_INTERRUPT and a reason in d->cut, where it
  * would hurt a pool that works. */
 int pawli_doctor_begin(pawli_doctor *d);
@@ -69,6 +77,10 @@ void pawli_doctor_end(pawli_doctor *d);
 /* Says why a question has failed; nothing for SQLITE_OK. True: it has failed. */
 bool pawli_doctor_failed(pawli_doctor *d, int rc);
 
+/* Gives each row of a question to `take` until that answers something else than SQLITE_OK; SQLITE_DONE is no error.
+ * The format is that of sqlite3_mprintf(). */
+typedef int (*pawli_doctor_take)(sqlite3_stmt *row, void *arg);
+int pawli_doctor_each(sqlite3 *db, pawli_doctor_take take, void *arg, const char *format, ...);
 /* Asks for one number; 0 for no row. */
 int pawli_doctor_number(pawli_doctor *d, const char *sql, int64_t *out);
 /* What is shown of others' bytes: one line, valid UTF-8. */
@@ -86,9 +98,10 @@ void pawli_doctor_check_wal(pawli_doctor *d);
 void pawli_doctor_check_version(pawli_doctor *d);
 void pawli_doctor_check_race(pawli_doctor *d);
 void pawli_doctor_check_copies(pawli_doctor *d);
-/* doctor_tables.c */
+/* doctor_schema.c */
 void pawli_doctor_check_schema(pawli_doctor *d);
 void pawli_doctor_check_triggers(pawli_doctor *d);
+/* doctor_tables.c */
 void pawli_doctor_check_journal(pawli_doctor *d);
 void pawli_doctor_check_sequence(pawli_doctor *d);
 void pawli_doctor_check_writers(pawli_doctor *d);

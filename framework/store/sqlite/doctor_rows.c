@@ -11,7 +11,6 @@
 
 #define PROMOTION_SLACK_MS 10000 /* a pool promotes within moments */
 #define CLOCK_SLACK_MS 60000
-#define FENCE_COUNTER_MASK ((INT64_C(1) << PAWLI_FENCE_EPOCH_SHIFT) - 1)
 
 typedef struct lane_row {
     int64_t id, kind;
@@ -155,7 +154,7 @@ static void judge_running(pawli_census *c, sqlite3_stmt *row, int64_t id)
         note(c, NO_HOLDER, id);
     else if (found->has_left)
         note(c, HOLDER_LEFT, id);
-    if ((sqlite3_column_int64(row, FENCE) & FENCE_COUNTER_MASK) == 0)
+    if ((sqlite3_column_int64(row, FENCE) & PAWLI_FENCE_COUNTER_MASK) == 0)
         note(c, RUNS_UNCLAIMED, id);
     if (sqlite3_column_int64(row, ATTEMPTS) == 0)
         note(c, RUNS_UNCHARGED, id);
@@ -207,7 +206,7 @@ static int read_fence(pawli_doctor *d)
     if (rc == SQLITE_OK)
         rc = pawli_doctor_number(d, "SELECT value FROM pawl_meta WHERE key = 'fence'", &counter);
     if (rc == SQLITE_OK)
-        d->census->fence_last = (int64_t)((uint64_t)epoch << PAWLI_FENCE_EPOCH_SHIFT) + counter;
+        d->census->fence_last = d->lacks_fence ? INT64_MAX : (int64_t)((uint64_t)epoch << PAWLI_FENCE_EPOCH_SHIFT) + counter;
     return rc;
 }
 

@@ -185,6 +185,12 @@ int pawli_sqlite_create_views(sqlite3 *db)
     return rc == SQLITE_OK ? run_pieces(db, pawli_sqlite_triggers) : rc;
 }
 
+int pawli_sqlite_create_all(sqlite3 *db)
+{
+    int rc = sqlite3_exec(db, tables, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? pawli_sqlite_create_views(db) : rc;
+}
+
 static pawl_status prepare_in_transaction(pawli_sqlite *s)
 {
     int64_t version; /* another process may have been first */
@@ -193,9 +199,7 @@ static pawl_status prepare_in_transaction(pawli_sqlite *s)
         return st;
     if (version != 0)
         return pawli_sqlite_migrate(s);
-    int rc = sqlite3_exec(s->db, tables, NULL, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = pawli_sqlite_create_views(s->db);
+    int rc = pawli_sqlite_create_all(s->db);
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "create pawl's tables");
 }
 

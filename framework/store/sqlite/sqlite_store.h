@@ -42,6 +42,7 @@ int pawli_db_status(pawl_state state, bool due);
 
 #define PAWLI_SCHEMA_VERSION 2
 #define PAWLI_FENCE_EPOCH_SHIFT 40 /* fence = epoch × 2^40 + counter */
+#define PAWLI_FENCE_COUNTER_MASK ((INT64_C(1) << PAWLI_FENCE_EPOCH_SHIFT) - 1)
 
 /* A statement that touches rows by the slice stops after so many, so that one transaction is short. */
 #define PAWLI_SLICE 500
@@ -132,6 +133,7 @@ pawl_status pawli_sqlite_schema_check(sqlite3 *db, const char *path, int64_t *ve
 pawl_status pawli_sqlite_schema_readable(sqlite3 *db, const char *path);
 pawl_status pawli_sqlite_schema_prepare(pawli_sqlite *s);
 int pawli_sqlite_create_views(sqlite3 *db);
+int pawli_sqlite_create_all(sqlite3 *db); /* into a database that has none of it */
 pawl_status pawli_sqlite_migrate(pawli_sqlite *s); /* inside its transaction */
 
 /* sql_writer.c: at open, and when others have committed */
