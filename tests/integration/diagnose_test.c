@@ -249,6 +249,85 @@ static void a_long_check_is_cut(void **state)
     assert_ok(pawl_close(pool));
 }
 
+/* ------------------------------------------------------------------- the log of others (R7) */
+
+/* Writes much, once, in the middle of the check: the log grows while the look holds it. */
+typedef struct writer {
+    const char *path, *check;
+    int calls, written;
+} writer;
+
+static bool write_inside(const char *check, void *arg)
+{
+    writer *w = arg;
+    if (strcmp(check, w->check) == 0 && ++w->calls == 2 && ++w->written == 1)
+        change(w->path, "INSERT INTO app SELECT zeroblob(1000000) FROM pawl_job LIMIT 16");
+    return true;
+}
+
+typedef struct cuts {
+    char checks[512]; /* " counters" */
+    char fine[512];
+} cuts;
+
+static void hear_cuts(const pawl_finding *finding, void *arg)
+{
+    cuts *c = arg;
+    char *out = strstr(finding->text, "not looked at to the end: the log grew") != NULL ? c->checks : c->fine;
+    size_t used = strlen(out);
+    if (out == c->checks || finding->severity == PAWL_FINDING_OK)
+        (void)snprintf(out + used, sizeof c->fine - used, " %s", finding->check);
+}
+
+/* Long enough to be looked at in its middle. */
+static void fill(const temp *t)
+{
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    (void)put(pool, .kind = "nobody", .delay_ms = 3600000);
+    assert_ok(pawl_close(pool));
+    change(t->path, "CREATE TABLE app (x)");
+    change(t->path, "WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 500000) INSERT INTO pawl_job"
+                    " (lane, kind, status, priority, attempts, max_attempts, cancel, bystander, holder, fence,"
+                    " timeout_ms, available_at, created_at, updated_at, claimed_at, lease_until, lease_boot)"
+                    " SELECT lane, kind, status, priority, attempts, max_attempts, cancel, bystander, holder, fence,"
+                    " timeout_ms, available_at, created_at, updated_at, claimed_at, lease_until, lease_boot"
+                    " FROM n, pawl_job WHERE id = 1");
+    change(t->path, "UPDATE pawl_lane SET later = 500001, enqueued = 500001");
+}
+
+static cuts look_while_others_write(const temp *t, const char *check)
+{
+    cuts c = { 0 };
+    writer w = { .path = t->path, .check = check };
+    pawl_diagnose_options options = PAWL_DIAGNOSE_INIT;
+    options.progress = write_inside;
+    options.progress_arg = &w;
+    (void)look(t->path, "PRAGMA wal_checkpoint(TRUNCATE)"); /* what was written before does not count */
+    assert_ok(pawl_diagnose_with(t->path, &options, hear_cuts, &c));
+    assert_int_equal(w.written, 1);
+    return c;
+}
+
+/* Goal: a look lets go of the log when it has grown by what pools keep it within, whether one lives or somebody
+ * only enqueues; and what is no matter of one moment is looked at all the same. */
+static void a_look_gives_way_to_writers(void **state)
+{
+    const temp *t = of(state);
+    fill(t);
+    cuts c = look_while_others_write(t, "counters");
+    assert_string_equal(c.checks, " counters");
+    assert_text_has(c.fine, " claims fences attempts rows");
+    c = look_while_others_write(t, "integrity");
+    assert_string_equal(c.checks, " integrity");
+
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    assert_ok(pawl_start(pool));
+    c = look_while_others_write(t, "counters");
+    assert_string_equal(c.checks, " counters");
+    assert_text_has(c.fine, " claims fences attempts rows");
+    assert_ok(pawl_close(pool));
+}
+
 static void a_sentence_is_clipped_between_characters(void **state)
 {
     pawl_pool *pool = open_pool(of(state), .executors = 1);
@@ -328,6 +407,7 @@ int main(void)
         TEST(arguments_are_checked),
         TEST(a_look_can_be_ended),
         TEST(a_long_check_is_cut),
+        TEST(a_look_gives_way_to_writers),
         TEST(a_sentence_is_clipped_between_characters),
         TEST(it_is_said_why_a_free_executor_is_left_free),
         TEST(no_job_has_an_id_below_one),

@@ -202,6 +202,12 @@ await "the first job has run" sh -c 'grep -q "end quick\|start" said || test -n 
 doctor 0 "a healthy file with a pool at work" case.db
 finds_no_problem
 finds ok pools "lives" ""
+finds ok integrity "ok, table by table" ""
+sql case.db "CREATE TABLE app (x); WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 110)
+    INSERT INTO app SELECT zeroblob(1000000) FROM n"
+await "the log is in the file" sh -c 'test "$(wc -c <case.db)" -gt 110000000'
+doctor 0 "a large file with a pool at work" case.db
+finds note "" "in use it would hold the log" ""
 end_worker
 
 # ------------------------------------------------------------------- files that are no stores

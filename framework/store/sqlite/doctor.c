@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "race_probe.h"
 
@@ -76,7 +77,8 @@ int64_t pawli_doctor_size(const pawli_doctor *d, const char *suffix)
 #define LOOK_EVERY_NS (50 * PAWLI_NS_PER_MS)
 #define WHILE_POOLS_LIVE_NS (10000 * PAWLI_NS_PER_MS)
 #define WITHOUT_LOG_NS (3000 * PAWLI_NS_PER_MS) /* a reader keeps writers out */
-#define LOG_GROWTH_MAX (INT64_C(256) << 20)
+#define LOG_GROWTH_MAX (INT64_C(8) << 20) /* half of what a pool keeps its log within */
+#define PAUSE_MS 100 /* for a pool to move and to shorten its log */
 
 /* Zero: go on. */
 static int on_progress(void *arg)
@@ -86,16 +88,15 @@ static int on_progress(void *arg)
     if (now - d->looked_ns < LOOK_EVERY_NS)
         return 0;
     d->looked_ns = now;
-    if (d->options.progress != NULL && !d->options.progress(d->check, d->options.progress_arg))
+    d->stopped = d->options.progress != NULL && !d->options.progress(d->check, d->options.progress_arg);
+    if (d->stopped)
         d->cut = "it was asked to stop";
     else if (d->living > 0 && now - d->begun_ns > WHILE_POOLS_LIVE_NS)
-        d->cut = "it would have held up the log of the pools that run; try again when none runs, or on a copy "
-                 "(VACUUM INTO)";
+        d->cut = "it would have held up the log of the pools that run; try again when none runs, or on a backup";
     else if (!d->is_wal && now - d->begun_ns > WITHOUT_LOG_NS)
-        d->cut = "it would have held up others who write to a file without a log; try again on a copy (VACUUM "
-                 "INTO)";
+        d->cut = "it would have held up others who write to a file without a log; try again on a backup";
     else if (pawli_doctor_size(d, "-wal") - d->wal_begun > LOG_GROWTH_MAX)
-        d->cut = "the log grew by 256 MiB meanwhile; try again when less is written, or on a copy (VACUUM INTO)";
+        d->cut = "the log grew by 8 MiB meanwhile; try again when less is written, or on a backup";
     return d->cut != NULL;
 }
 
@@ -104,6 +105,8 @@ static void bound(pawli_doctor *d)
     d->cut = NULL;
     d->begun_ns = d->looked_ns = pawli_steady_now_ns();
     d->wal_begun = pawli_doctor_size(d, "-wal");
+    if (d->wal_first < 0)
+        d->wal_first = d->wal_begun;
     sqlite3_progress_handler(d->s->reader, STEPS_BETWEEN_LOOKS, on_progress, d);
 }
 
@@ -118,6 +121,15 @@ void pawli_doctor_end(pawli_doctor *d)
     sqlite3_progress_handler(d->s->reader, 0, NULL, NULL);
     if (!sqlite3_get_autocommit(d->s->reader))
         (void)sqlite3_exec(d->s->reader, "ROLLBACK", NULL, NULL, NULL);
+}
+
+bool pawli_doctor_may_resume(pawli_doctor *d, int rc)
+{
+    if ((rc & 0xFF) != SQLITE_INTERRUPT || d->cut == NULL || d->stopped)
+        return false;
+    (void)nanosleep(&(struct timespec){ .tv_nsec = PAUSE_MS * PAWLI_NS_PER_MS }, NULL);
+    int64_t most = d->wal_first > PAWLI_LOG_BYTES_USUAL ? d->wal_first : PAWLI_LOG_BYTES_USUAL;
+    return pawli_doctor_size(d, "-wal") <= most + LOG_GROWTH_MAX;
 }
 
 bool pawli_doctor_failed(pawli_doctor *d, int rc)
@@ -261,7 +273,7 @@ static pawl_status run(pawli_doctor *d)
 pawl_status pawl_diagnose_with(const char *store, const pawl_diagnose_options *options, pawl_finding_fn fn,
                                void *arg)
 {
-    pawli_doctor d = { .given = store, .fn = fn, .arg = arg, .options = PAWL_DIAGNOSE_INIT };
+    pawli_doctor d = { .given = store, .fn = fn, .arg = arg, .options = PAWL_DIAGNOSE_INIT, .wal_first = -1 };
     if (store == NULL || store[0] == '\0' || strlen(store) >= PATH_MAX - 64 || fn == NULL)
         return pawli_fail(PAWL_ERR_INVALID, "pawl_diagnose: a path and a function are required");
     if (options != NULL && !pawli_struct_read(&d.options, sizeof d.options, options))

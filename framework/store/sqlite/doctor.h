@@ -56,6 +56,8 @@ typedef struct pawli_doctor {
     int64_t wal_begun;  /* bytes of the log then */
     int64_t looked_ns;  /* when its size was asked last */
     const char *cut;    /* why it was ended early; NULL: it was not */
+    bool stopped;       /* the caller did */
+    int64_t wal_first;  /* bytes of the log before the first of them; -1: none was begun */
 } pawli_doctor;
 
 /* Reports on the check under way. What stands behind the newline of the format is the remedy. No argument may
@@ -74,6 +76,10 @@ void pawli_doctor_tell_error(pawli_doctor *d, pawl_severity severity);
  * would hurt a pool that works. */
 int pawli_doctor_begin(pawli_doctor *d);
 void pawli_doctor_end(pawli_doctor *d);
+/* One that was ended so may be followed by another that goes on where it was: after a pause, and only while the log
+ * is not much longer than it is anyway. */
+bool pawli_doctor_may_resume(pawli_doctor *d, int rc);
+#define PAWLI_LOG_BYTES_USUAL (INT64_C(16) << 20) /* the default of wal_bytes_max */
 /* Says why a question has failed; nothing for SQLITE_OK. True: it has failed. */
 bool pawli_doctor_failed(pawli_doctor *d, int rc);
 

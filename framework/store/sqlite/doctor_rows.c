@@ -1,5 +1,6 @@
-/* doctor_rows.c - one pass over every job, in one read transaction: the counters against a recount, and what
- * the schema cannot state. Payloads stand last in their rows and are not read.
+/* doctor_rows.c - one pass over every job: the counters against a recount, and what the schema cannot state.
+ * Payloads stand last in their rows and are not read. Where much is written meanwhile the pass goes on in another
+ * transaction: the faults of rows are found all the same, but a recount is good in one moment only.
  * Threads: the caller of pawl_diagnose().
  * Keeps:   R7 the pass is bounded; what it met is told after the transaction. */
 #include <inttypes.h>
@@ -50,17 +51,27 @@ typedef struct pawli_census {
     struct {
         int64_t rows, first;
     } faults[FAULTS];
-    int64_t rows;
+    int64_t rows, last_id;
+    const char *cut;      /* why it was not made in one transaction; NULL: it was */
+    bool is_short;        /* it ends before the last job */
 } pawli_census;
+
+static void forget_lanes(pawli_census *c)
+{
+    for (size_t i = 0; i < c->lane_count; i++)
+        free(c->lanes[i].name);
+    free(c->lanes);
+    free(c->holders);
+    c->lanes = NULL;
+    c->holders = NULL;
+    c->lane_count = c->holder_count = 0;
+}
 
 void pawli_doctor_census_free(pawli_census *c)
 {
     if (c == NULL)
         return;
-    for (size_t i = 0; i < c->lane_count; i++)
-        free(c->lanes[i].name);
-    free(c->lanes);
-    free(c->holders);
+    forget_lanes(c);
     free(c);
 }
 
@@ -187,6 +198,7 @@ static bool take_job(pawli_doctor *d, sqlite3_stmt *row)
     lane_row *lane = c->lane_count == 0 ? NULL
                                         : bsearch(&lane_id, c->lanes, c->lane_count, sizeof *c->lanes, by_id);
     c->rows++;
+    c->last_id = id;
     if (lane == NULL)
         note(c, NO_LANE, id);
     else if (lane->kind != sqlite3_column_int64(row, KIND))
@@ -210,8 +222,14 @@ static int read_fence(pawli_doctor *d)
     return rc;
 }
 
-static int take_census(pawli_doctor *d)
+/* The jobs behind the last one, until the transaction is ended early. */
+static int read_on(pawli_doctor *d)
 {
+    char jobs[256];
+    forget_lanes(d->census);
+    (void)snprintf(jobs, sizeof jobs, "SELECT id, lane, kind, status, attempts, max_attempts, holder, fence,"
+                                      " available_at FROM pawl_job NOT INDEXED WHERE id > %" PRId64 " ORDER BY id",
+                   d->census->last_id);
     int rc = pawli_doctor_begin(d);
     if (rc == SQLITE_OK)
         rc = read_fence(d);
@@ -222,10 +240,26 @@ static int take_census(pawli_doctor *d)
     if (rc == SQLITE_OK)
         rc = each_row(d, "SELECT id, left_at IS NOT NULL FROM pawl_holder ORDER BY id", take_holder);
     if (rc == SQLITE_OK)
-        rc = each_row(d, "SELECT id, lane, kind, status, attempts, max_attempts, holder, fence, available_at"
-                         " FROM pawl_job NOT INDEXED", take_job);
+        rc = each_row(d, jobs, take_job);
     pawli_doctor_end(d);
     return rc;
+}
+
+static int take_census(pawli_doctor *d)
+{
+    pawli_census *c = d->census;
+    c->last_id = INT64_MIN;
+    for (int64_t before = -1; c->rows > before;) {
+        before = c->rows;
+        int rc = read_on(d);
+        if ((rc & 0xFF) != SQLITE_INTERRUPT || d->cut == NULL)
+            return rc;
+        c->cut = d->cut;
+        if (!pawli_doctor_may_resume(d, rc))
+            break;
+    }
+    c->is_short = true;
+    return SQLITE_OK;
 }
 
 /* ------------------------------------------------------------------------------ counters */
@@ -273,6 +307,10 @@ void pawli_doctor_check_counters(pawli_doctor *d)
     if (pawli_doctor_failed(d, rc)) {
         pawli_doctor_census_free(d->census);
         d->census = NULL;
+        return;
+    }
+    if (d->census->cut != NULL) { /* the counters are of one moment, and the rows are not */
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "not looked at to the end: %s", d->census->cut);
         return;
     }
     for (size_t i = 0; i < d->census->lane_count; i++) {
@@ -349,10 +387,12 @@ static void tell_fault(pawli_doctor *d, fault which)
 static void tell_faults(pawli_doctor *d, fault from, fault to)
 {
     if (d->census == NULL)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "not looked at: the jobs could not be read to the end");
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "not looked at: the jobs could not be read");
     else
         for (int i = (int)from; i <= (int)to; i++)
             tell_fault(d, (fault)i);
+    if (d->census != NULL && d->census->is_short)
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "not looked at to the end: %s", d->census->cut);
 }
 
 void pawli_doctor_check_claims(pawli_doctor *d)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../phrase.h"
+#include "../../process.h"
 #include "doctor.h"
 
 /* ----------------------------------------------------------------------------- the journal */
@@ -138,33 +139,89 @@ void pawli_doctor_check_foreign_keys(pawli_doctor *d)
     (void)pawli_doctor_failed(d, rc);
 }
 
+typedef struct integrity {
+    pawli_doctor *d;
+    bool is_damaged;
+} integrity;
+
 /* A line of integrity_check; "ok" is the only one if nothing is wrong. */
-static void tell_damage(pawli_doctor *d, sqlite3_stmt *row)
+static int take_line(sqlite3_stmt *row, void *arg)
 {
+    integrity *i = arg;
     char line[256];
     const char *text = (const char *)sqlite3_column_text(row, 0);
     if (text != NULL && strcmp(text, "ok") == 0)
-        pawli_doctor_tell(d, PAWL_FINDING_OK, "integrity_check says ok");
-    else
-        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
-                          "%s\n"
-                          "stop everything that uses the file, keep a copy of it and its -wal, and "
-                          "restore a backup, or try the sqlite3 shell's .recover; if only an index is "
-                          "named, REINDEX may do",
-                          pawli_doctor_name(text, line));
+        return SQLITE_OK;
+    i->is_damaged = true;
+    pawli_doctor_tell(i->d, PAWL_FINDING_ERROR,
+                      "%s\n"
+                      "stop everything that uses the file, keep a copy of it and its -wal, and "
+                      "restore a backup, or try the sqlite3 shell's .recover; if only an index is "
+                      "named, REINDEX may do",
+                      pawli_doctor_name(text, line));
+    return SQLITE_OK;
 }
 
+/* Of one table, or of the whole file: "20" is how much is told of it. */
+static int check_part(integrity *i, const char *table)
+{
+    int rc = pawli_doctor_begin(i->d);
+    if (rc == SQLITE_OK)
+        rc = pawli_doctor_each(i->d->s->reader, take_line, i, "PRAGMA integrity_check(%Q)", table);
+    pawli_doctor_end(i->d);
+    return rc;
+}
+
+static int take_name(sqlite3_stmt *row, void *arg)
+{
+    char **name = arg;
+    *name = sqlite3_mprintf("%s", (const char *)sqlite3_column_text(row, 0));
+    return *name != NULL ? SQLITE_DONE : SQLITE_NOMEM;
+}
+
+/* The next by name, or NULL: a list would have to be read in a transaction that lasts. */
+static int next_table(pawli_doctor *d, char **name)
+{
+    char *before = *name;
+    *name = NULL;
+    int rc = pawli_doctor_each(d->s->reader, take_name, name,
+                               "SELECT name FROM sqlite_schema WHERE type = 'table' AND name > %Q"
+                               " AND sql NOT LIKE 'CREATE VIRTUAL %%' ORDER BY name LIMIT 1", before);
+    sqlite3_free(before);
+    return rc;
+}
+
+static int check_tables(integrity *i)
+{
+    char *table = sqlite3_mprintf("");
+    int rc = check_part(i, "sqlite_schema");
+    if (rc == SQLITE_OK)
+        rc = table != NULL ? next_table(i->d, &table) : SQLITE_NOMEM;
+    while (rc == SQLITE_OK && table != NULL && i->d->told < LINES_MAX) {
+        rc = check_part(i, table);
+        if (rc == SQLITE_OK)
+            rc = next_table(i->d, &table);
+    }
+    sqlite3_free(table);
+    return rc;
+}
+
+#define LARGE_BYTES (INT64_C(100) << 20)
+
+/* It walks through a whole b-tree without a look at the clock or the log. So beside others who may write each table
+ * has its own transaction, and a large file is left alone (R7). */
 void pawli_doctor_check_integrity(pawli_doctor *d)
 {
-    sqlite3_stmt *row = NULL;
-    int rc = pawli_doctor_begin(d);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_prepare_v2(d->s->reader, "PRAGMA integrity_check(20)", -1, &row, NULL);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-        tell_damage(d, row);
-        rc = SQLITE_OK;
+    char who[512], size[PAWLI_PHRASE_BYTES];
+    integrity i = { .d = d };
+    bool in_use = d->living > 0 || pawli_process_who_has_open(&d->file, who, sizeof who) > 0;
+    if (in_use && d->file.st_size > LARGE_BYTES) {
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "not looked at: in a file of %s that is in use it would hold the log; try again when nobody "
+                          "uses it, or on a backup", pawli_phrase_bytes((uint64_t)d->file.st_size, size));
+        return;
     }
-    (void)sqlite3_finalize(row);
-    pawli_doctor_end(d);
-    (void)pawli_doctor_failed(d, rc);
+    int rc = in_use ? check_tables(&i) : check_part(&i, "20");
+    if (!pawli_doctor_failed(d, rc) && !i.is_damaged)
+        pawli_doctor_tell(d, PAWL_FINDING_OK, "integrity_check says ok%s", in_use ? ", table by table" : "");
 }
