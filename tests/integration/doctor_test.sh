@@ -438,9 +438,17 @@ bend "a trigger of somebody's" warning triggers "trigger app x's on pawl_job is 
 apply_remedy
 bend "ready before its time" warning rows "due in the future" "clock" \
     "UPDATE pawl_job SET available_at = $far WHERE id = 1"
-bend "an id beyond the sequence" error sequence "job 3 is beyond" "UPDATE sqlite_sequence" \
+bend "an id beyond the sequence" error sequence "job 3 is beyond" "INSERT INTO sqlite_sequence" \
     "UPDATE sqlite_sequence SET seq = 1 WHERE name = 'pawl_job'"
 apply_remedy
+check "  pawl goes on with the next id" test "$("$pawl" enqueue case.db --kind greet d)" = 4
+bend "a sequence that is gone" error sequence "job 3 is beyond" "INSERT INTO sqlite_sequence" \
+    "DELETE FROM sqlite_sequence"
+apply_remedy
+fresh; sql case.db "DELETE FROM sqlite_sequence"
+check "  a pool does without" test "$("$pawl" enqueue case.db --kind greet d)" = 4
+check "  and gives new lanes their ids" test "$("$pawl" enqueue case.db --kind other e)" = 5
+doctor 0 "  which heals it" case.db
 bend "history without a job" warning history "belong to no job.*: 1" "DELETE FROM" \
     "INSERT INTO pawl_attempts VALUES (99, 1, 1, 'failed', 1, 1, 1, 1, NULL)"
 apply_remedy

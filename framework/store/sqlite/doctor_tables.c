@@ -62,17 +62,20 @@ void pawli_doctor_check_journal(pawli_doctor *d)
 
 /* --------------------------------------------------------------------- small looks at meta */
 
+/* Pools and SQLite go by the greatest id that is stored; one that was pruned since is what they cannot see. That of
+ * the other tables does not fall below what is in use: their last rows are never deleted. */
 void pawli_doctor_check_sequence(pawli_doctor *d)
 {
     int64_t behind = 0;
     int rc = pawli_doctor_number(d, "SELECT max(id) FROM pawl_job WHERE id > ifnull("
-                                    "(SELECT seq FROM sqlite_sequence WHERE name = 'pawl_job'), 0)", &behind);
+                                    "(SELECT max(seq) FROM sqlite_sequence WHERE name = 'pawl_job'), 0)", &behind);
     if (!pawli_doctor_failed(d, rc) && behind > 0)
         pawli_doctor_tell(d, PAWL_FINDING_ERROR,
-                          "job %" PRId64 " is beyond the last id that was given out: ids would be used "
+                          "job %" PRId64 " is beyond the last id that was given out: ids may be used "
                           "again\n"
-                          "stop the pools, then: sqlite3 %s \"UPDATE sqlite_sequence SET seq = (SELECT "
-                          "max(id) FROM pawl_job) WHERE name = 'pawl_job'\"",
+                          PAWLI_STOP_THEN PAWLI_BY_SQL("DELETE FROM sqlite_sequence WHERE name = 'pawl_job'; INSERT "
+                                                       "INTO sqlite_sequence (name, seq) SELECT 'pawl_job', max(id) "
+                                                       "FROM pawl_job"),
                           behind, d->word);
 }
 
@@ -102,8 +105,7 @@ void pawli_doctor_check_history(pawli_doctor *d)
         pawli_doctor_tell(d, PAWL_FINDING_WARNING,
                           "attempts that belong to no job, because somebody has deleted jobs by hand: %"
                           PRId64 "\n"
-                          "sqlite3 %s \"PRAGMA wal_autocheckpoint=0; DELETE FROM pawl_attempts WHERE job "
-                          "NOT IN (SELECT id FROM pawl_job)\"",
+                          PAWLI_BY_SQL("DELETE FROM pawl_attempts WHERE job NOT IN (SELECT id FROM pawl_job)"),
                           lost, d->word);
 }
 

@@ -22,7 +22,9 @@ static const char *const texts[PAWLI_SQL_COUNT] = {
     [PAWLI_SQL_DATA_VERSION] = "PRAGMA data_version",
     [PAWLI_SQL_META_READ] = "SELECT value FROM pawl_meta WHERE key = ?1",
     [PAWLI_SQL_META_WRITE] = "UPDATE pawl_meta SET value = ?2 WHERE key = ?1",
-    [PAWLI_SQL_LAST_ID] = "SELECT seq FROM sqlite_sequence WHERE name = 'pawl_job'",
+    /* SQLite's own AUTOINCREMENT goes by the greater one, too: somebody may have emptied sqlite_sequence. */
+    [PAWLI_SQL_LAST_ID] = "SELECT max(ifnull((SELECT max(seq) FROM sqlite_sequence WHERE name = 'pawl_job'), 0),"
+                          " ifnull((SELECT max(id) FROM pawl_job), 0))",
     [PAWLI_SQL_NEXT_DUE] = "SELECT available_at FROM pawl_job INDEXED BY pawl_job_later"
                            " WHERE status = 8 ORDER BY available_at LIMIT 1",
 
