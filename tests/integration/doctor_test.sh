@@ -421,18 +421,31 @@ bend "a running job that was never claimed" error claims "without ever having be
     "UPDATE pawl_job SET $run, fence = $epoch, holder = 999 WHERE id = 1" 2
 bend "a fence from the future" error fences "was not given out yet" "epoch" \
     "UPDATE pawl_job SET fence = $epoch + 1000 WHERE id = 1"
-bend "more attempts than there may be" error attempts "more attempts than they may have" "cancel" \
-    "UPDATE pawl_job SET attempts = 9 WHERE id = 3" 3
-bend "a pending job without an attempt left" error attempts "no attempt is left" "requeue" \
+apply_remedy
+bend "more attempts than there may be" error attempts "more attempts than they may have" "attempts = max_attempts" \
+    "UPDATE pawl_job SET attempts = 9 WHERE id <> 2" 3
+apply_remedy
+bend "a pending job without an attempt left" error attempts "no attempt is left" "max_attempts - 1" \
     "UPDATE pawl_job SET attempts = max_attempts WHERE id = 1"
-bend "a running job that was not charged" error attempts "without an attempt being counted" "cancel" \
+apply_remedy
+bend "a running job that was not charged" error attempts "without an attempt being counted" "attempts = 1" \
     "UPDATE pawl_job SET $run, attempts = 0, holder = 999 WHERE id = 1" 2
+run_remedy
+doctor 1 "  after the remedy" case.db
+check "  only the holder is missing" test "$(grep -cE '^(warning|error) ' out)" -eq 1
 bend "a success without an attempt" error attempts "succeeded without" "enqueue" \
     "UPDATE pawl_job SET status = 4 WHERE id = 1"
+apply_remedy
 bend "a lane that does not exist" error rows "a lane that does not exist: 1" "delete these rows" \
     "UPDATE pawl_job SET lane = 77 WHERE id = 1"
-bend "a kind that is not its lane's" error rows "another kind" "UPDATE pawl_job SET kind" \
-    "INSERT INTO pawl_kind (name) VALUES ('other'); UPDATE pawl_job SET kind = 2 WHERE id = 1"
+apply_remedy
+bend "a kind that is not its lane's" error rows "another kind than their lane: 1" "UPDATE pawl_job SET kind" \
+    "INSERT INTO pawl_kind (name) VALUES ('other'); UPDATE pawl_job SET kind = 2 WHERE id <> 2;
+     UPDATE pawl_job SET lane = 77 WHERE id = 1" 2
+check "  its remedy stops the pools, and is whole" grep -q "stop the pools.*wal_autocheckpoint=0; BEGIN IMMEDIATE" remedy
+run_remedy
+doctor 1 "  after the remedy" case.db
+check "  only the lane is missing" test "$(grep -cE '^(warning|error) ' out)" -eq 1
 bend "a trigger of somebody's" warning triggers "trigger app x's on pawl_job is not pawl's" "DROP TRIGGER \"app x" \
     "CREATE TRIGGER \"app x's\" AFTER UPDATE ON pawl_job BEGIN SELECT 1; END"
 apply_remedy

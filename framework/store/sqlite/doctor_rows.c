@@ -295,8 +295,8 @@ static bool differs(const lane_row *lane, char *out, size_t capacity)
     "UPDATE pawl_lane SET (ready, later, running, succeeded, failed, cancelled, blocked) ="        \
     " (SELECT " COUNT("2") ", " COUNT("8") ", " COUNT("3") ", " COUNT("4") ", " COUNT("5")         \
     ", " COUNT("6") ", " COUNT("7") " FROM pawl_job WHERE lane = pawl_lane.id);"                   \
-    " UPDATE pawl_lane SET enqueued = pruned + ready + later + "                                   \
-    "running + succeeded + failed + cancelled + blocked;"
+    " UPDATE pawl_lane SET enqueued = pruned + ready + later + running + succeeded + failed + "     \
+    "cancelled + blocked"
 
 void pawli_doctor_check_counters(pawli_doctor *d)
 {
@@ -319,8 +319,7 @@ void pawli_doctor_check_counters(pawli_doctor *d)
         if (differs(lane, differences, sizeof differences) && ++wrong <= LANES_TOLD_MAX)
             pawli_doctor_tell(d, PAWL_FINDING_ERROR,
                               "the counters of %s are wrong: %s\n"
-                              "stop the pools, then: sqlite3 %s \"PRAGMA wal_autocheckpoint=0; BEGIN "
-                              "IMMEDIATE; " RECOUNT " COMMIT;\"",
+                              PAWLI_STOP_THEN PAWLI_BY_SQL(RECOUNT),
                               lane->name, differences, d->word);
     }
     if (wrong > LANES_TOLD_MAX)
@@ -331,40 +330,51 @@ void pawli_doctor_check_counters(pawli_doctor *d)
 
 /* --------------------------------------------------------------------------------- faults */
 
-#define BY_HAND "somebody has written to pawl's tables by hand: "
-#define CANCEL_IT BY_HAND "look at it (pawl show), then cancel it, and enqueue it again"
+#define BY_HAND "somebody has written to pawl's tables by hand"
+#define WITHOUT_LANE "lane NOT IN (SELECT id FROM pawl_lane)"
+#define EPOCH_OF_FENCES "(SELECT max(fence) >> 40 FROM pawl_job)"
 
+/* `sql` is what makes the finding go away, behind the words before it; NULL: the words alone do. */
 static const struct {
     pawl_severity severity;
-    const char *what, *remedy;
+    const char *what, *remedy, *sql;
 } faults[FAULTS] = {
     [NO_LANE] = { PAWL_FINDING_ERROR, "jobs in a lane that does not exist",
-                  BY_HAND "SELECT * FROM pawl_job WHERE lane NOT IN (SELECT id FROM pawl_lane) shows them; "
-                          "enqueue them again, and delete these rows" },
-    [WRONG_KIND] = { PAWL_FINDING_ERROR, "jobs with another kind than their lane",
-                     BY_HAND "UPDATE pawl_job SET kind = (SELECT kind FROM pawl_lane WHERE id = lane)" },
+                  BY_HAND ": SELECT * FROM pawl_job WHERE " WITHOUT_LANE " shows them; enqueue them again, and delete "
+                          "these rows",
+                  "DELETE FROM pawl_attempts WHERE job IN (SELECT id FROM pawl_job WHERE " WITHOUT_LANE
+                  "); DELETE FROM pawl_job WHERE " WITHOUT_LANE },
+    [WRONG_KIND] = { PAWL_FINDING_ERROR, "jobs with another kind than their lane", BY_HAND,
+                     "UPDATE pawl_job SET kind = (SELECT l.kind FROM pawl_lane l WHERE l.id = pawl_job.lane) WHERE "
+                     "EXISTS (SELECT 1 FROM pawl_lane l WHERE l.id = pawl_job.lane AND l.kind <> pawl_job.kind)" },
     [READY_EARLY] = { PAWL_FINDING_WARNING, "jobs that are ready, but due in the future",
-                      "the clock was set back, or somebody has written to pawl's tables by hand: they start "
-                      "now; pawl cancel stops one" },
+                      "the clock was set back, or " BY_HAND ": they start now; pawl cancel stops one", NULL },
     [LATER_OVERDUE] = { PAWL_FINDING_WARNING, "jobs that are due, but were not made ready by the pools that run",
-                        "if its pools are busy or frozen this passes; else restart them, and look at their log" },
+                        "if its pools are busy or frozen this passes; else restart them, and look at their log",
+                        NULL },
     [NO_HOLDER] = { PAWL_FINDING_WARNING, "jobs that run under a holder that does not exist",
-                    BY_HAND "the next sweep of a pool takes them back when their lease has run out" },
+                    BY_HAND ": the next sweep of a pool takes them back when their lease has run out", NULL },
     [HOLDER_LEFT] = { PAWL_FINDING_WARNING, "jobs that run under a pool that has signed off",
-                      "a pool takes them back when their lease has run out: start one if none runs" },
+                      "a pool takes them back when their lease has run out: start one if none runs", NULL },
     [RUNS_UNCLAIMED] = { PAWL_FINDING_ERROR, "jobs that run without ever having been claimed",
-                         BY_HAND "a pool takes them back when their lease has run out" },
+                         BY_HAND ": a pool takes them back when their lease has run out", NULL },
     [FENCE_BEYOND] = { PAWL_FINDING_ERROR,
                        "jobs with a fence that was not given out yet, and would be given out again",
-                       "the file was put together from two, or pawl_meta was written by hand: stop the pools, "
-                       "then say UPDATE pawl_meta SET value = 1 + (SELECT max(fence) >> 40 FROM pawl_job) "
-                       "WHERE key = 'epoch'" },
-    [OVER_MAX] = { PAWL_FINDING_ERROR, "jobs with more attempts than they may have", CANCEL_IT },
+                       "the file was put together from two, or pawl_meta was written by hand",
+                       "UPDATE pawl_meta SET value = 1 + " EPOCH_OF_FENCES " WHERE key = 'epoch' AND value <= "
+                       EPOCH_OF_FENCES },
+    [OVER_MAX] = { PAWL_FINDING_ERROR, "jobs with more attempts than they may have",
+                   BY_HAND "; one that waits is left one attempt",
+                   "UPDATE pawl_job SET attempts = max_attempts - (status IN (2, 8)) WHERE attempts > max_attempts" },
     [NONE_LEFT] = { PAWL_FINDING_ERROR, "jobs that wait although no attempt is left to them",
-                    BY_HAND "cancel them, and requeue them: that sets their attempts to 0" },
-    [RUNS_UNCHARGED] = { PAWL_FINDING_ERROR, "jobs that run without an attempt being counted", CANCEL_IT },
+                    BY_HAND "; pawl cancel ends one, and this leaves the others one attempt",
+                    "UPDATE pawl_job SET attempts = max_attempts - 1 WHERE attempts = max_attempts AND status IN (2, "
+                    "8)" },
+    [RUNS_UNCHARGED] = { PAWL_FINDING_ERROR, "jobs that run without an attempt being counted", BY_HAND,
+                         "UPDATE pawl_job SET attempts = 1 WHERE attempts = 0 AND status = 3" },
     [SUCCEEDED_UNCHARGED] = { PAWL_FINDING_ERROR, "jobs that have succeeded without an attempt being counted",
-                              BY_HAND "if they did not run, enqueue them again" },
+                              BY_HAND "; if they did not run, enqueue them again",
+                              "UPDATE pawl_job SET attempts = 1 WHERE attempts = 0 AND status = 4" },
 };
 
 static void tell_fault(pawli_doctor *d, fault which)
@@ -378,10 +388,14 @@ static void tell_fault(pawli_doctor *d, fault which)
                                                 " (the first is %" PRId64 ")", rows, first);
         return;
     }
-    pawli_doctor_tell(d, severity,
-                      "%s: %" PRId64 " (the first is %" PRId64 ")\n"
-                      "%s",
-                      faults[which].what, rows, first, faults[which].remedy);
+    if (faults[which].sql == NULL)
+        pawli_doctor_tell(d, severity, "%s: %" PRId64 " (the first is %" PRId64 ")\n%s", faults[which].what, rows,
+                          first, faults[which].remedy);
+    else
+        pawli_doctor_tell(d, severity,
+                          "%s: %" PRId64 " (the first is %" PRId64 ")\n"
+                          "%s; " PAWLI_STOP_THEN PAWLI_BY_SQL("%s"),
+                          faults[which].what, rows, first, faults[which].remedy, d->word, faults[which].sql);
 }
 
 static void tell_faults(pawli_doctor *d, fault from, fault to)
