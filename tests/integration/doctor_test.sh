@@ -504,8 +504,20 @@ finds warning waiting 'kind "greet" in queue "default": 1 due' "registers this k
 kill -STOP "$WORKER_PID"
 doctor 1 "a frozen process" case.db
 finds warning pools "(pid $WORKER_PID) is stopped" "kill -CONT $WORKER_PID"
+finds warning pools "hold.* until their leases run out: 1, whose leases have run out: 0" "kill -9 $WORKER_PID"
 "$pawl" explain case.db "$job" >out 2>err
 check "  explain says so" grep -q "job $job runs .*stopped by a signal: kill -CONT $WORKER_PID" out
+before=$(ask case.db "SELECT lease_boot FROM pawl_job WHERE id = $job")
+at_work=yes
+sql case.db "UPDATE pawl_job SET lease_boot = $(awk '{ printf "%d", $1 * 1000 }' /proc/uptime) WHERE id = $job"
+doctor 1 "a frozen process, and its lease is over" case.db
+finds warning pools "hold.* until their leases run out: 0, whose leases have run out: 1" ""
+finds warning leases "past their lease: 1; the only pool" "kill -CONT $WORKER_PID"
+"$pawl" stats case.db --json >stats.json
+check "  stats counts the same" test \
+    "$(sqlite3 :memory: "SELECT json_extract(readfile('stats.json'), '\$.total.expired')")" = 1
+sql case.db "UPDATE pawl_job SET lease_boot = $before WHERE id = $job"
+at_work=no
 kill -CONT "$WORKER_PID"
 
 side=$(ask case.db "SELECT side FROM pawl_holder WHERE left_at IS NULL")

@@ -23,6 +23,7 @@ typedef struct pawli_patient_pool {
     pawli_holder holder;
     pawli_life life;
     bool here; /* in this pid namespace: its pid means something */
+    bool frozen; /* alive, and stopped by a signal */
 } pawli_patient_pool;
 
 typedef struct pawli_doctor {

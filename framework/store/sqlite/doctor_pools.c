@@ -42,16 +42,30 @@ static void probe(pawli_doctor *d, pawli_patient_pool *pool)
     free(record.fences);
     pool->here = pool->holder.pid_space == d->presence.self.pid_space
                  && strcmp(pool->holder.boot, d->presence.self.boot) == 0;
+    pool->frozen = pool->life == PAWLI_ALIVE && pool->here && pool->holder.pid != getpid()
+                   && pawli_process_is_stopped(pool->holder.pid);
     d->living += pool->life == PAWLI_ALIVE;
 }
 
-static int64_t claims_of(pawli_doctor *d, int64_t holder)
+/* What `pawl stats` counts: by the clock that pools judge leases by (R13). */
+static int64_t claims_of(pawli_doctor *d, int64_t holder, bool expired)
 {
-    char sql[128];
+    char sql[192];
     int64_t count;
     (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM pawl_job INDEXED BY pawl_job_running"
-                                    " WHERE status = 3 AND holder = %" PRId64, holder);
+                                    " WHERE status = 3 AND holder = %" PRId64 " AND lease_boot <= %" PRId64, holder,
+                   expired ? d->boot_ms : INT64_MAX);
     return pawli_doctor_number(d, sql, &count) == SQLITE_OK ? count : 0;
+}
+
+static void tell_frozen(pawli_doctor *d, const char *name, const pawli_patient_pool *pool, int64_t claims)
+{
+    int64_t pid = pool->holder.pid, expired = claims_of(d, pool->holder.id, true);
+    pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                      "the process of pool %s (pid %" PRId64 ") is stopped by a signal; jobs that it holds until their "
+                      "leases run out: %" PRId64 ", whose leases have run out: %" PRId64 "\n"
+                      "kill -CONT %" PRId64 " lets it go on, kill -9 %" PRId64 " frees its jobs at once",
+                      name, pid, claims - expired, expired, pid, pid);
 }
 
 static void tell_dead(pawli_doctor *d, const char *name, int64_t pid, int64_t claims)
@@ -77,17 +91,12 @@ static void tell_dead(pawli_doctor *d, const char *name, int64_t pid, int64_t cl
 static void tell_pool(pawli_doctor *d, const pawli_patient_pool *pool)
 {
     char name[256], side[256];
-    int64_t pid = pool->holder.pid, claims = claims_of(d, pool->holder.id);
+    int64_t pid = pool->holder.pid, claims = claims_of(d, pool->holder.id, false);
     (void)pawli_doctor_name(pool->holder.name, name);
     if (pool->life == PAWLI_DEAD)
         tell_dead(d, name, pid, claims);
-    else if (pool->here && pid != getpid() && pawli_process_is_stopped(pid))
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
-                          "the process of pool %s (pid %" PRId64 ") is stopped by a signal; jobs that it "
-                          "holds until their leases run out: %" PRId64 "\n"
-                          "kill -CONT %" PRId64 " lets it go on, kill -9 %" PRId64 " frees its jobs at "
-                          "once",
-                          name, pid, claims, pid, pid);
+    else if (pool->frozen)
+        tell_frozen(d, name, pool, claims);
     else if (pool->life == PAWLI_ALIVE)
         pawli_doctor_tell(d, PAWL_FINDING_OK,
                           "pool %s (pid %" PRId64 ") lives; jobs that it holds: %" PRId64,
@@ -184,27 +193,63 @@ void pawli_doctor_check_side_files(pawli_doctor *d)
 
 #define SWEEP_SLACK_MS 5000
 
-void pawli_doctor_check_leases(pawli_doctor *d)
+static int count_leases(pawli_doctor *d, const char *compared, int64_t boot_ms, int64_t *count)
 {
     char sql[256];
-    int64_t expired = 0, broken = 0, slack = d->living > 0 ? SWEEP_SLACK_MS : 0;
-    static const char count[] = "SELECT count(*) FROM pawl_job INDEXED BY pawl_job_running"
-                                " WHERE status = 3 AND lease_boot %s %" PRId64;
-    (void)snprintf(sql, sizeof sql, count, "<=", d->boot_ms - slack);
-    int rc = pawli_doctor_number(d, sql, &expired);
-    (void)snprintf(sql, sizeof sql, count, ">", d->boot_ms + PAWLI_LEASE_MAX_MS);
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM pawl_job INDEXED BY pawl_job_running"
+                                    " WHERE status = 3 AND lease_boot %s %" PRId64, compared, boot_ms);
+    return pawli_doctor_number(d, sql, count);
+}
+
+/* The first frozen one, if there is no other that could take jobs back. */
+static const pawli_patient_pool *all_are_frozen(const pawli_doctor *d)
+{
+    const pawli_patient_pool *first = NULL;
+    for (size_t i = 0; i < d->pool_count; i++) {
+        if (d->pools[i].life == PAWLI_ALIVE && !d->pools[i].frozen)
+            return NULL;
+        if (d->pools[i].frozen && first == NULL)
+            first = &d->pools[i];
+    }
+    return first;
+}
+
+static void tell_expired(pawli_doctor *d, int64_t expired, int64_t overdue)
+{
+    static const char what[] = "jobs that run past their lease";
+    const pawli_patient_pool *frozen = all_are_frozen(d);
+    if (d->living == 0)
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "%s: %" PRId64 "\n"
+                          "start a pool on this file: it takes them back at once",
+                          what, expired);
+    else if (frozen != NULL)
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "%s: %" PRId64 "; the only pool that could take them back is frozen\n"
+                          "kill -CONT %" PRId64 " lets it go on; or start another pool on this file",
+                          what, expired, frozen->holder.pid);
+    else if (overdue > 0)
+        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
+                          "%s: %" PRId64 "\n"
+                          "a pool ought to have taken them back: look in its log whether its store refuses",
+                          what, expired);
+    else
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "%s, but not for long: %" PRId64 "\nthe next sweep takes them back",
+                          what, expired);
+}
+
+void pawli_doctor_check_leases(pawli_doctor *d)
+{
+    int64_t expired = 0, overdue = 0, broken = 0;
+    int rc = count_leases(d, "<=", d->boot_ms, &expired);
     if (rc == SQLITE_OK)
-        rc = pawli_doctor_number(d, sql, &broken);
+        rc = count_leases(d, "<=", d->boot_ms - SWEEP_SLACK_MS, &overdue);
+    if (rc == SQLITE_OK)
+        rc = count_leases(d, ">", d->boot_ms + PAWLI_LEASE_MAX_MS, &broken);
     if (pawli_doctor_failed(d, rc))
         return;
     if (expired > 0)
-        pawli_doctor_tell(d, PAWL_FINDING_WARNING,
-                          "jobs that run past their lease: %" PRId64 "\n"
-                          "%s",
-                          expired,
-                          d->living > 0 ? "a pool ought to have taken them back: look whether its process is "
-                                          "frozen or its store refuses, in its log"
-                                        : "start a pool on this file: it takes them back at once");
+        tell_expired(d, expired, overdue);
     if (broken > 0)
         pawli_doctor_tell(d, PAWL_FINDING_WARNING,
                           "jobs with a lease that no pool can have given, because it ends more than a day "
