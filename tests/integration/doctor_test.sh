@@ -480,6 +480,7 @@ fresh; sql case.db "INSERT OR REPLACE INTO pawl_meta VALUES ('sql_writer', 17000
 doctor 0 "a foreign writer" case.db
 if grep -q "has the WAL-reset race: in a trial" out; then
     finds note writers "2023-11-14 22:13:20 UTC" "PRAGMA wal_autocheckpoint=0;"
+    finds note writers "by SQL or by pawl_enqueue_in" ""
 fi
 
 fresh; "$pawl" pause case.db default >/dev/null
@@ -539,9 +540,15 @@ sql case.db "CREATE TABLE app (x); WITH n(i) AS (VALUES (1) UNION ALL SELECT i +
 at_work=yes
 doctor 1 "a log that a reader holds" case.db
 at_work=no
-finds warning wal "the log has 3[0-9] MiB" "sqlite3 (pid $reader)"
+finds warning wal "the log has 3[0-9] MiB, and process $reader holds it with a read" "sqlite3 (pid $reader)"
+kill -STOP "$WORKER_PID"
 exec 8>&-
 wait $reader 2>/dev/null
+at_work=yes
+doctor 1 "a log that is long, and nobody holds it" case.db
+at_work=no
+finds note wal "the log has 3[0-9] MiB; pools keep it within wal_bytes_max" ""
+kill -CONT "$WORKER_PID"
 await "the log is small again" sh -c 'test "$(wc -c <case.db-wal)" -lt 20000000'
 
 cp "case.db-pawl/$side" case.db-pawl/999999999-1-0
@@ -560,6 +567,29 @@ check "  show says so" grep -q '^status  *running (its process has died; a pool 
 check "  list says so" grep -q "^ *$job  running (died)  " out
 "$pawl" show case.db "$job" --json >out 2>err
 check "  and so in JSON" test "$(sqlite3 :memory: "SELECT json_extract(readfile('out'), '\$.holder_died')")" = 1
+
+# Nobody but producers by SQL, who leave the log alone as they are told.
+fresh
+rm -f ask; mkfifo ask
+sqlite3 case.db <ask >reader.out 2>&1 &
+producer=$!
+pids="$pids $producer"
+exec 8>ask
+echo "PRAGMA wal_autocheckpoint=0; CREATE TABLE app (x); WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n
+    WHERE i < 70) INSERT INTO app SELECT zeroblob(1000000) FROM n; SELECT 'done';" >&8
+await "much is written" grep -q done reader.out
+doctor 1 "a log that nobody shortens" case.db
+finds warning wal "the log has 6[0-9] MiB, and no pool runs" "pawl pause .*case.db pawl-doctor"
+sed -i 's/^.*once: //' remedy
+run_remedy
+doctor 0 "  after the remedy" case.db
+echo "INSERT INTO app SELECT x FROM app;" >&8
+await "much is written again" sh -c 'test "$(wc -c <case.db-wal)" -gt 70000000'
+kill -9 "$producer"; exec 8>&-; wait "$producer" 2>/dev/null
+doctor 1 "  whose writer is dead" case.db
+finds warning wal "no pool runs" "pawl init .*case.db"
+sed -i 's/^.*once: //' remedy
+apply_remedy
 
 # A second copy of SQLite. Not beside a sanitizer: its library must be the first.
 library=$(ldd "$pawl" | sed -n 's/.*libsqlite3[^ ]* => \([^ ]*\) .*/\1/p')

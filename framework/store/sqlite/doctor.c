@@ -204,7 +204,7 @@ static const struct {
     { "side-files", A_FILE, false, pawli_doctor_check_side_files, "no side file is left over" },
     { "wal", A_FILE, false, pawli_doctor_check_wal, NULL },
     { "writers", TABLES, false, pawli_doctor_check_writers,
-      "nobody writes through the view with an SQLite that has the race" },
+      "nobody writes by SQL with an SQLite that has the race" },
     { "leases", TABLES, false, pawli_doctor_check_leases, "no job runs past its lease" },
     { "waiting", TABLES, false, pawli_doctor_check_waiting, "no job has been due for long" },
     { "paused", TABLES, false, pawli_doctor_check_paused, "no queue is paused" },

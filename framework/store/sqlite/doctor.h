@@ -1,7 +1,8 @@
 /* doctor.h - what the files of pawl_diagnose() share. Only they include it.
  *
  *   doctor.c          the order of the checks, and how they report
- *   doctor_file.c     what the file system says: kind, links, modes, free space, the log
+ *   doctor_file.c     what the file system says: kind, links, modes, free space
+ *   doctor_wal.c      the log: its length, and who holds it
  *   doctor_library.c  the SQLite that is linked: its version, the race, a second copy
  *   doctor_schema.c   pawl's tables, compared with those of a new file
  *   doctor_tables.c   what SQLite says of the file: journal, ids, integrity, keys
@@ -100,6 +101,7 @@ void pawli_doctor_check_file(pawli_doctor *d);
 void pawli_doctor_check_mode(pawli_doctor *d);
 void pawli_doctor_check_file_system(pawli_doctor *d);
 void pawli_doctor_check_disk(pawli_doctor *d);
+/* doctor_wal.c */
 void pawli_doctor_check_wal(pawli_doctor *d);
 /* doctor_library.c */
 void pawli_doctor_check_version(pawli_doctor *d);

@@ -1,4 +1,4 @@
-/* doctor_file.c - what the file system says: kind, links, modes, free space, the size of the log.
+/* doctor_file.c - what the file system says: kind, links, modes, free space.
  * Threads: the caller of pawl_diagnose(). Keeps: R8 everything is asked by path; nothing is opened. */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "../../phrase.h"
-#include "../../process.h"
 #include "doctor.h"
 
 /* ------------------------------------------------------------------------------- the file */
@@ -159,48 +158,4 @@ void pawli_doctor_check_disk(pawli_doctor *d)
                           free_text, log_text);
     else
         pawli_doctor_tell(d, PAWL_FINDING_OK, "%s are free", free_text);
-}
-
-/* -------------------------------------------------------------------------------- the log */
-
-#define LOG_BYTES_MAX (INT64_C(32) << 20) /* twice what a pool keeps it within by default */
-
-/* Without a pool nobody shrinks it; the first one to open will. */
-static void tell_large(pawli_doctor *d, const char *size)
-{
-    char who[512], shown[4 * sizeof who];
-    if (d->living == 0) {
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
-                          "the log has %s, and no pool runs that would shorten it\n"
-                          "the next pool does, once it has work",
-                          size);
-        return;
-    }
-    size_t count = pawli_process_who_has_open(&d->file, who, sizeof who);
-    (void)pawli_text_escape(shown, sizeof shown, who, strlen(who));
-    pawli_doctor_tell(d, PAWL_FINDING_WARNING,
-                      "the log has %s; pools keep it within 16 MiB unless told otherwise, so a connection "
-                      "holds it with an open transaction\n"
-                      "end that transaction; other processes that have the file open: %zu%s%s",
-                      size, count, count > 0 ? ", " : "", shown);
-}
-
-void pawli_doctor_check_wal(pawli_doctor *d)
-{
-    char size[PAWLI_PHRASE_BYTES];
-    int64_t wal = pawli_doctor_size(d, "-wal");
-    if (wal <= 0) {
-        pawli_doctor_tell(d, PAWL_FINDING_OK, "the log is empty");
-        return;
-    }
-    (void)pawli_phrase_bytes((uint64_t)wal, size);
-    if (d->lacked_index)
-        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
-                          "the log had no index: %s-shm had to be made anew to read it, and stays until "
-                          "somebody closes the file as the last",
-                          d->shown);
-    if (wal > LOG_BYTES_MAX)
-        tell_large(d, size);
-    else
-        pawli_doctor_tell(d, PAWL_FINDING_OK, "the log has %s", size);
 }

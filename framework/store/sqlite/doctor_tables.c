@@ -79,7 +79,8 @@ void pawli_doctor_check_sequence(pawli_doctor *d)
                           behind, d->word);
 }
 
-/* The view's triggers note the last write that came through it. */
+/* The view's triggers note the last write that came through it, and pawl_enqueue_in() that of a connection with
+ * automatic checkpoints. */
 void pawli_doctor_check_writers(pawli_doctor *d)
 {
     int64_t at = 0;
@@ -87,7 +88,7 @@ void pawli_doctor_check_writers(pawli_doctor *d)
     int rc = pawli_doctor_number(d, "SELECT value FROM pawl_meta WHERE key = 'sql_writer'", &at);
     if (!pawli_doctor_failed(d, rc) && at > 0 && d->has_race)
         pawli_doctor_tell(d, PAWL_FINDING_NOTE,
-                          "somebody writes through the view pawl_jobs (last %s), and SQLite %s has the "
+                          "somebody writes by SQL or by pawl_enqueue_in (last %s), and SQLite %s has the "
                           "WAL-reset race\n"
                           "let each connection that does begin with: PRAGMA wal_autocheckpoint=0;",
                           pawli_phrase_moment(at, when), sqlite3_libversion());
