@@ -1,6 +1,7 @@
 /* doctor.c - pawl doctor: examines a file and all around it, and says what to do.
  *
- * Findings are printed as they come; with --json one object stands at the end. */
+ * Findings are printed as they come, and what was not looked at for one reason in one line at the end; with --json
+ * one object stands there, with all of them. */
 #include "arguments.h"
 #include "json.h"
 #include "message.h"
@@ -9,16 +10,25 @@
 #include "text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { OPTION_QUICK = CLI_OPTION_NEXT };
 enum { LABEL_WIDTH = 9, CHECK_WIDTH = 13 };
 
+/* Checks that were left out for the same reason. */
+typedef struct omission {
+    struct omission *next;
+    char *reason;
+    char checks[512]; /* "counters, claims" */
+} omission;
+
 typedef struct report {
     bool json, quick;
     json_t *findings;
     unsigned count[PAWL_FINDING_ERROR + 1];
+    omission *omissions; /* the newest first */
     cli_progress progress;
     time_t begun;
 } report;
@@ -48,6 +58,47 @@ static void print_finding(const pawl_finding *finding)
     (void)fflush(stdout); /* the next check may take long */
 }
 
+static const char not_looked_at[] = "not looked at: ";
+
+static omission *omission_of(report *r, const char *reason)
+{
+    for (omission *o = r->omissions; o != NULL; o = o->next)
+        if (strcmp(o->reason, reason) == 0)
+            return o;
+    omission *o = calloc(1, sizeof *o);
+    if (o == NULL || (o->reason = strdup(reason)) == NULL)
+        cli_out_of_memory();
+    o->next = r->omissions;
+    r->count[PAWL_FINDING_NOTE]++;
+    return r->omissions = o;
+}
+
+static bool is_omission(const pawl_finding *finding)
+{
+    return finding->severity == PAWL_FINDING_NOTE
+           && strncmp(finding->text, not_looked_at, sizeof not_looked_at - 1) == 0;
+}
+
+static void add_omission(report *r, const pawl_finding *finding)
+{
+    omission *o = omission_of(r, finding->text + sizeof not_looked_at - 1);
+    size_t used = strlen(o->checks);
+    (void)snprintf(o->checks + used, sizeof o->checks - used, "%s%s", used > 0 ? ", " : "", finding->check);
+}
+
+static void print_omissions(report *r)
+{
+    while (r->omissions != NULL) {
+        omission *o = r->omissions;
+        r->omissions = o->next;
+        printf("%snot looked at%s: %s (", cli_terminal_begin(CLI_CYAN), cli_terminal_end(CLI_CYAN), o->checks);
+        cli_text_write(stdout, o->reason, strlen(o->reason));
+        puts(")");
+        free(o->reason);
+        free(o);
+    }
+}
+
 static void add_finding(json_t *findings, const pawl_finding *finding)
 {
     json_t *object = cli_json_object();
@@ -64,8 +115,12 @@ static void take_finding(const pawl_finding *finding, void *arg)
     report *r = arg;
     if (finding->severity < PAWL_FINDING_OK || finding->severity > PAWL_FINDING_ERROR)
         return;
-    r->count[finding->severity]++;
     cli_progress_end(&r->progress);
+    if (!r->json && is_omission(finding)) {
+        add_omission(r, finding);
+        return;
+    }
+    r->count[finding->severity]++;
     if (r->json)
         add_finding(r->findings, finding);
     else
@@ -96,6 +151,7 @@ static void print_end(report *r, const char *file)
         cli_json_print(object, CLI_JSON_INDENTED);
         return;
     }
+    print_omissions(r);
     printf("errors: %u, warnings: %u, notes: %u\n", r->count[PAWL_FINDING_ERROR],
            r->count[PAWL_FINDING_WARNING], r->count[PAWL_FINDING_NOTE]);
 }

@@ -155,8 +155,10 @@ check "  no colour" sh -c "! grep -q '$escape' out"
 check "  no sidecar is left" sh -c 'test "$(ls case.db*)" = case.db'
 
 doctor 0 "a quick look" case.db --quick
-finds note integrity "quick look" ""
-finds note counters "quick look" ""
+check "  one line says what was left out" test "$(grep -c 'not looked at' out)" -eq 1
+check "  namely" grep -q "^not looked at: counters, .*, integrity (a quick look was asked for)$" out
+"$pawl" doctor case.db --quick --json >out 2>err
+check "  JSON has each" test "$(grep -c 'not looked at: a quick' out)" -eq 8
 
 timeout 60 script -qec "'$pawl' doctor case.db" /dev/null </dev/null 2>err >out
 check "colour on a terminal" grep -q "$escape" out
@@ -207,7 +209,7 @@ sql case.db "CREATE TABLE app (x); WITH n(i) AS (VALUES (1) UNION ALL SELECT i +
     INSERT INTO app SELECT zeroblob(1000000) FROM n"
 await "the log is in the file" sh -c 'test "$(wc -c <case.db)" -gt 110000000'
 doctor 0 "a large file with a pool at work" case.db
-finds note "" "in use it would hold the log" ""
+check "  integrity is left out" grep -q "^not looked at: integrity (.*in use it would hold the log" out
 end_worker
 
 # ------------------------------------------------------------------- files that are no stores
@@ -215,6 +217,7 @@ end_worker
 doctor 1 "no such file" missing.db
 finds error file "does not exist" "pawl init missing.db"
 check "  it is not made" test ! -e missing.db
+check "  in few lines" test "$(wc -l <out)" -le 8
 
 mkdir a-directory
 doctor 1 "a directory" a-directory
@@ -228,6 +231,9 @@ check "  it has no bytes still" test ! -s empty.db
 head -c 100000 /dev/urandom >garbage.db
 doctor 1 "garbage" garbage.db
 finds error schema "not a database" "not an SQLite database"
+chmod 644 garbage.db
+doctor 1 "garbage that everybody may read" garbage.db
+check "  what it is comes first" test "$(sed -n 's/^\(warning\|error\) *\([a-z]*\) .*/\2/p' out | head -n 1)" = schema
 
 head -c 10000 template.db >case.db
 doctor 1 "a truncated file" case.db

@@ -193,10 +193,10 @@ static const struct {
     { "sqlite", NOTHING, false, pawli_doctor_check_version, NULL },
     { "race", NOTHING, false, pawli_doctor_check_race, NULL },
     { "file", NOTHING, false, pawli_doctor_check_file, NULL },
-    { "mode", A_FILE, false, pawli_doctor_check_mode, "only its owner may read and write it" },
     { "filesystem", A_FILE, false, pawli_doctor_check_file_system, "a local file system" },
+    { "schema", A_FILE, false, pawli_doctor_check_schema, NULL }, /* is it a database: before advice on its mode */
+    { "mode", A_FILE, false, pawli_doctor_check_mode, "only its owner may read and write it" },
     { "disk", A_FILE, false, pawli_doctor_check_disk, NULL },
-    { "schema", A_FILE, false, pawli_doctor_check_schema, NULL },
     { "triggers", TABLES, false, pawli_doctor_check_triggers, "no trigger of others' on pawl's tables" },
     { "journal", A_CONNECTION, false, pawli_doctor_check_journal, NULL },
     { "pools", TABLES, false, pawli_doctor_check_pools, NULL },

@@ -27,6 +27,8 @@ typedef struct pawli_patient_pool {
     bool frozen; /* alive, and stopped by a signal */
 } pawli_patient_pool;
 
+enum { PAWLI_SIDES = 3 };
+
 typedef struct pawli_doctor {
     /* Asked. */
     const char *given;
@@ -38,6 +40,7 @@ typedef struct pawli_doctor {
     pawli_sqlite *s; /* its path and its reader's connection */
     sqlite3 *whole; /* a database as pawl makes it */
     struct stat file;
+    uid_t owners[PAWLI_SIDES]; /* of the log, its index and the side files; the file's own where there is none */
     bool is_there; /* a regular file */
     bool is_open;  /* s->reader can be asked */
     bool is_pawls; /* it holds pawl's tables, in a version that is known here */

@@ -43,6 +43,19 @@ static void look_at_links(pawli_doctor *d)
                           show(d->given, given), d->shown);
 }
 
+static const char *const sides[PAWLI_SIDES] = { "-wal", "-shm", "-pawl" };
+
+/* Asked before SQLite opens the file: as root it gives the log to the owner of the file. */
+static void note_owners(pawli_doctor *d)
+{
+    char path[PATH_MAX + 16];
+    struct stat st;
+    for (size_t i = 0; i < PAWLI_SIDES; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", d->s->path, sides[i]);
+        d->owners[i] = stat(path, &st) == 0 ? st.st_uid : d->file.st_uid;
+    }
+}
+
 static void tell_missing(pawli_doctor *d, const char *shown)
 {
     char path[PATH_MAX + 2], word[PAWLI_WORD_BYTES];
@@ -73,6 +86,7 @@ void pawli_doctor_check_file(pawli_doctor *d)
     d->is_there = true;
     (void)show(d->s->path, d->shown);
     (void)pawli_text_word(d->word, d->s->path);
+    note_owners(d);
     look_at_links(d);
     char size[PAWLI_PHRASE_BYTES];
     if (d->told == 0)
@@ -85,18 +99,17 @@ void pawli_doctor_check_file(pawli_doctor *d)
 /* A log of another owner's, left by a command that ran as root, locks the application out. */
 static void look_at_owners(pawli_doctor *d)
 {
-    static const char *const suffixes[] = { "-wal", "-shm", "-pawl" };
-    struct stat st;
     char path[PATH_MAX + 16], word[PAWLI_WORD_BYTES];
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        (void)snprintf(path, sizeof path, "%s%s", d->s->path, suffixes[i]);
-        if (stat(path, &st) == 0 && st.st_uid != d->file.st_uid)
+    for (size_t i = 0; i < PAWLI_SIDES; i++) {
+        uid_t owner = d->owners[i];
+        (void)snprintf(path, sizeof path, "%s%s", d->s->path, sides[i]);
+        if (owner != d->file.st_uid)
             pawli_doctor_tell(d, PAWL_FINDING_WARNING,
                               "%s%s belongs to user %lu, the file itself to user %lu, who may not be able "
                               "to write it\n"
                               "chown --reference %s %s",
-                              d->shown, suffixes[i], (unsigned long)st.st_uid,
-                              (unsigned long)d->file.st_uid, d->word, pawli_text_word(word, path));
+                              d->shown, sides[i], (unsigned long)owner, (unsigned long)d->file.st_uid, d->word,
+                              pawli_text_word(word, path));
     }
 }
 
