@@ -17,22 +17,21 @@
 
 enum { POOLS_MAX = 1000 };
 
+static int take_pool(sqlite3_stmt *row, void *arg)
+{
+    pawli_doctor *d = arg;
+    pawli_sqlite_read_holder(row, 0, &d->pools[d->pool_count++].holder);
+    return SQLITE_OK;
+}
+
 static int read_pools(pawli_doctor *d)
 {
-    sqlite3_stmt *row;
     d->pools = calloc(POOLS_MAX, sizeof *d->pools);
     if (d->pools == NULL)
         return SQLITE_NOMEM;
-    static const char sql[] = "SELECT id, name, side, pid, started, boot, pid_space FROM pawl_holder"
-                              " WHERE left_at IS NULL ORDER BY id DESC LIMIT ?1";
-    int rc = sqlite3_prepare_v2(d->s->reader, sql, -1, &row, NULL);
-    if (rc != SQLITE_OK)
-        return rc;
-    (void)sqlite3_bind_int(row, 1, POOLS_MAX);
-    while ((rc = sqlite3_step(row)) == SQLITE_ROW)
-        pawli_sqlite_read_holder(row, 0, &d->pools[d->pool_count++].holder);
-    (void)sqlite3_finalize(row);
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return pawli_doctor_each(d->s->reader, take_pool, d,
+                             "SELECT id, name, side, pid, started, boot, pid_space FROM pawl_holder"
+                             " WHERE left_at IS NULL ORDER BY id DESC LIMIT %d", POOLS_MAX);
 }
 
 static void probe(pawli_doctor *d, pawli_patient_pool *pool)
@@ -264,8 +263,9 @@ void pawli_doctor_check_leases(pawli_doctor *d)
 #define DUE_FOR_MS 60000
 
 /* Queue, kind, ready, running, since when the first is due. */
-static void tell_waiting(pawli_doctor *d, sqlite3_stmt *row)
+static int tell_waiting(sqlite3_stmt *row, void *arg)
 {
+    pawli_doctor *d = arg;
     char queue[256], kind[256], age[PAWLI_PHRASE_BYTES];
     int64_t ready = sqlite3_column_int64(row, 2), running = sqlite3_column_int64(row, 3);
     (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 0), queue);
@@ -284,28 +284,21 @@ static void tell_waiting(pawli_doctor *d, sqlite3_stmt *row)
                           "first for %s\n"
                           "more executors, or more pools, would shorten the queue",
                           kind, queue, ready, running, age);
+    return SQLITE_OK;
 }
 
 enum { WAITING_TOLD_MAX = 20 };
 
 static int read_waiting(pawli_doctor *d)
 {
-    static const char sql[] =
+    return pawli_doctor_each(
+        d->s->reader, tell_waiting, d,
         "SELECT * FROM (SELECT l.queue, k.name, l.ready, l.running, (SELECT j.available_at FROM pawl_job j"
         " INDEXED BY pawl_job_ready WHERE j.lane = l.id AND j.status = 2"
         " ORDER BY j.priority DESC, j.id LIMIT 1) AS due"
         " FROM pawl_lane l JOIN pawl_kind k ON k.id = l.kind WHERE l.ready > 0"
-        " AND l.queue NOT IN (SELECT queue FROM pawl_paused)) WHERE due < ?1 ORDER BY due LIMIT ?2";
-    sqlite3_stmt *row;
-    int rc = sqlite3_prepare_v2(d->s->reader, sql, -1, &row, NULL);
-    if (rc != SQLITE_OK)
-        return rc;
-    (void)sqlite3_bind_int64(row, 1, d->now_ms - DUE_FOR_MS);
-    (void)sqlite3_bind_int(row, 2, WAITING_TOLD_MAX);
-    while ((rc = sqlite3_step(row)) == SQLITE_ROW)
-        tell_waiting(d, row);
-    (void)sqlite3_finalize(row);
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+        " AND l.queue NOT IN (SELECT queue FROM pawl_paused)) WHERE due < %lld ORDER BY due LIMIT %d",
+        (long long)(d->now_ms - DUE_FOR_MS), WAITING_TOLD_MAX);
 }
 
 /* Holders do not say which kinds they serve: what can be seen is that nothing of a lane runs. */
@@ -318,8 +311,9 @@ void pawli_doctor_check_waiting(pawli_doctor *d)
 }
 
 /* Queue, since when, jobs that it holds. */
-static void tell_paused(pawli_doctor *d, sqlite3_stmt *row)
+static int tell_paused(sqlite3_stmt *row, void *arg)
 {
+    pawli_doctor *d = arg;
     char queue[256], since[PAWLI_PHRASE_BYTES], word[PAWLI_WORD_BYTES];
     const char *name = (const char *)sqlite3_column_text(row, 0);
     int64_t jobs = sqlite3_column_int64(row, 2);
@@ -334,18 +328,12 @@ static void tell_paused(pawli_doctor *d, sqlite3_stmt *row)
         pawli_doctor_tell(d, PAWL_FINDING_NOTE,
                           "queue \"%s\" is paused since %s and holds no jobs",
                           queue, since);
+    return SQLITE_OK;
 }
 
 void pawli_doctor_check_paused(pawli_doctor *d)
 {
-    sqlite3_stmt *row;
-    static const char sql[] = "SELECT p.queue, p.paused_at, (SELECT total(l.ready + l.later)"
-                              " FROM pawl_lane l WHERE l.queue = p.queue) FROM pawl_paused p";
-    int rc = sqlite3_prepare_v2(d->s->reader, sql, -1, &row, NULL);
-    if (rc == SQLITE_OK) {
-        while ((rc = sqlite3_step(row)) == SQLITE_ROW)
-            tell_paused(d, row);
-        (void)sqlite3_finalize(row);
-    }
-    (void)pawli_doctor_failed(d, rc);
+    (void)pawli_doctor_failed(d, pawli_doctor_each(d->s->reader, tell_paused, d,
+                                                   "SELECT p.queue, p.paused_at, (SELECT total(l.ready + l.later)"
+                                                   " FROM pawl_lane l WHERE l.queue = p.queue) FROM pawl_paused p"));
 }

@@ -88,56 +88,45 @@ static bool grow(void **array, size_t count, size_t element_bytes)
     return larger != NULL;
 }
 
-typedef bool (*take_fn)(pawli_doctor *d, sqlite3_stmt *row); /* false: no memory */
-
-static int each_row(pawli_doctor *d, const char *sql, take_fn take)
-{
-    sqlite3_stmt *row;
-    int rc = sqlite3_prepare_v2(d->s->reader, sql, -1, &row, NULL);
-    if (rc != SQLITE_OK)
-        return rc;
-    while ((rc = sqlite3_step(row)) == SQLITE_ROW)
-        if (!take(d, row)) {
-            rc = SQLITE_NOMEM;
-            break;
-        }
-    (void)sqlite3_finalize(row);
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
-}
+/* Columns of lanes_sql; the counters in the order of pawli_count. */
+enum { LANE_ID, LANE_KIND, LANE_COUNTS, LANE_QUEUE = LANE_COUNTS + PAWLI_COUNTS, LANE_KIND_NAME };
+static const char lanes_sql[] = "SELECT l.id, l.kind, l.ready, l.later, l.running, l.succeeded, l.failed, l.cancelled,"
+                                " l.blocked, l.enqueued, l.pruned, l.queue, k.name FROM pawl_lane l"
+                                " LEFT JOIN pawl_kind k ON k.id = l.kind ORDER BY l.id";
 
 static char *lane_name(sqlite3_stmt *row)
 {
     char queue[256], kind[256], name[600];
-    (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 11), queue);
-    (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 12), kind);
+    (void)pawli_doctor_name((const char *)sqlite3_column_text(row, LANE_QUEUE), queue);
+    (void)pawli_doctor_name((const char *)sqlite3_column_text(row, LANE_KIND_NAME), kind);
     (void)snprintf(name, sizeof name, "queue \"%s\", kind \"%s\"", queue, kind);
     return strdup(name);
 }
 
-static bool take_lane(pawli_doctor *d, sqlite3_stmt *row)
+static int take_lane(sqlite3_stmt *row, void *arg)
 {
-    pawli_census *c = d->census;
+    pawli_census *c = arg;
     if (!grow((void **)&c->lanes, c->lane_count, sizeof *c->lanes))
-        return false;
+        return SQLITE_NOMEM;
     lane_row *lane = &c->lanes[c->lane_count];
     memset(lane, 0, sizeof *lane);
-    lane->id = sqlite3_column_int64(row, 0);
-    lane->kind = sqlite3_column_int64(row, 1);
+    lane->id = sqlite3_column_int64(row, LANE_ID);
+    lane->kind = sqlite3_column_int64(row, LANE_KIND);
     for (int i = 0; i < PAWLI_COUNTS; i++)
-        lane->stored[i] = sqlite3_column_int64(row, 2 + i);
+        lane->stored[i] = sqlite3_column_int64(row, LANE_COUNTS + i);
     lane->name = lane_name(row);
     c->lane_count += lane->name != NULL;
-    return lane->name != NULL;
+    return lane->name != NULL ? SQLITE_OK : SQLITE_NOMEM;
 }
 
-static bool take_holder(pawli_doctor *d, sqlite3_stmt *row)
+static int take_holder(sqlite3_stmt *row, void *arg)
 {
-    pawli_census *c = d->census;
+    pawli_census *c = arg;
     if (!grow((void **)&c->holders, c->holder_count, sizeof *c->holders))
-        return false;
+        return SQLITE_NOMEM;
     c->holders[c->holder_count++] = (holder_row){ sqlite3_column_int64(row, 0),
                                                   sqlite3_column_int(row, 1) != 0 };
-    return true;
+    return SQLITE_OK;
 }
 
 /* Both structs begin with their id, and their arrays are sorted by it. */
@@ -190,8 +179,9 @@ static void judge_status(pawli_doctor *d, sqlite3_stmt *row, int64_t id, int sta
         judge_running(c, row, id);
 }
 
-static bool take_job(pawli_doctor *d, sqlite3_stmt *row)
+static int take_job(sqlite3_stmt *row, void *arg)
 {
+    pawli_doctor *d = arg;
     pawli_census *c = d->census;
     int64_t id = sqlite3_column_int64(row, ID), lane_id = sqlite3_column_int64(row, LANE);
     int status = sqlite3_column_int(row, STATUS);
@@ -208,7 +198,7 @@ static bool take_job(pawli_doctor *d, sqlite3_stmt *row)
     if (sqlite3_column_int64(row, FENCE) > c->fence_last)
         note(c, FENCE_BEYOND, id);
     judge_status(d, row, id, status);
-    return true;
+    return SQLITE_OK;
 }
 
 static int read_fence(pawli_doctor *d)
@@ -225,22 +215,21 @@ static int read_fence(pawli_doctor *d)
 /* The jobs behind the last one, until the transaction is ended early. */
 static int read_on(pawli_doctor *d)
 {
-    char jobs[256];
+    sqlite3 *db = d->s->reader;
     forget_lanes(d->census);
-    (void)snprintf(jobs, sizeof jobs, "SELECT id, lane, kind, status, attempts, max_attempts, holder, fence,"
-                                      " available_at FROM pawl_job NOT INDEXED WHERE id > %" PRId64 " ORDER BY id",
-                   d->census->last_id);
     int rc = pawli_doctor_begin(d);
     if (rc == SQLITE_OK)
         rc = read_fence(d);
     if (rc == SQLITE_OK)
-        rc = each_row(d, "SELECT l.id, l.kind, l.ready, l.later, l.running, l.succeeded, l.failed, l.cancelled,"
-                         " l.blocked, l.enqueued, l.pruned, l.queue, k.name FROM pawl_lane l"
-                         " LEFT JOIN pawl_kind k ON k.id = l.kind ORDER BY l.id", take_lane);
+        rc = pawli_doctor_each(db, take_lane, d->census, "%s", lanes_sql);
     if (rc == SQLITE_OK)
-        rc = each_row(d, "SELECT id, left_at IS NOT NULL FROM pawl_holder ORDER BY id", take_holder);
+        rc = pawli_doctor_each(db, take_holder, d->census,
+                               "SELECT id, left_at IS NOT NULL FROM pawl_holder ORDER BY id");
     if (rc == SQLITE_OK)
-        rc = each_row(d, jobs, take_job);
+        rc = pawli_doctor_each(db, take_job, d,
+                               "SELECT id, lane, kind, status, attempts, max_attempts, holder, fence, available_at"
+                               " FROM pawl_job NOT INDEXED WHERE id > %lld ORDER BY id",
+                               (long long)d->census->last_id);
     pawli_doctor_end(d);
     return rc;
 }

@@ -11,18 +11,13 @@
 
 /* ----------------------------------------------------------------------------- the journal */
 
-static int pragma_text(pawli_doctor *d, const char *sql, char *out, size_t capacity)
+enum { MODE_BYTES = 32 };
+
+static int take_mode(sqlite3_stmt *row, void *arg)
 {
-    sqlite3_stmt *row;
-    out[0] = '\0';
-    int rc = sqlite3_prepare_v2(d->s->reader, sql, -1, &row, NULL);
-    if (rc != SQLITE_OK)
-        return rc;
-    rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW)
-        (void)snprintf(out, capacity, "%s", (const char *)sqlite3_column_text(row, 0));
-    (void)sqlite3_finalize(row);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    (void)pawli_text_clean(arg, MODE_BYTES, (const char *)sqlite3_column_text(row, 0),
+                           (size_t)sqlite3_column_bytes(row, 0));
+    return SQLITE_DONE;
 }
 
 /* Through SQLite's own descriptor (R8): the versions in bytes 18 and 19 are 2 for a file in WAL mode. */
@@ -37,9 +32,9 @@ static bool header_says_wal(sqlite3 *db)
 
 void pawli_doctor_check_journal(pawli_doctor *d)
 {
-    char mode[32];
+    char mode[MODE_BYTES] = "";
     int64_t vacuum = 0;
-    int rc = pragma_text(d, "PRAGMA journal_mode", mode, sizeof mode);
+    int rc = pawli_doctor_each(d->s->reader, take_mode, mode, "PRAGMA journal_mode");
     if (rc == SQLITE_OK)
         rc = pawli_doctor_number(d, "PRAGMA auto_vacuum", &vacuum);
     if (pawli_doctor_failed(d, rc))
@@ -115,8 +110,9 @@ void pawli_doctor_check_history(pawli_doctor *d)
 enum { LINES_MAX = 20 };
 
 /* TABLE, rowid, parent, number: pawl's own tables are its business, the application's are good to know. */
-static void tell_reference(pawli_doctor *d, sqlite3_stmt *row)
+static int tell_reference(sqlite3_stmt *row, void *arg)
 {
+    pawli_doctor *d = arg;
     char table[256], parent[256];
     (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 0), table);
     (void)pawli_doctor_name((const char *)sqlite3_column_text(row, 2), parent);
@@ -125,19 +121,14 @@ static void tell_reference(pawli_doctor *d, sqlite3_stmt *row)
                       "row %" PRId64 " of %s refers to a row of %s that is missing%s",
                       (int64_t)sqlite3_column_int64(row, 1), table, parent,
                       ours ? "\nsomebody has deleted it by hand: put it back, or restore a backup" : "");
+    return d->told < LINES_MAX ? SQLITE_OK : SQLITE_DONE;
 }
 
 void pawli_doctor_check_foreign_keys(pawli_doctor *d)
 {
-    sqlite3_stmt *row = NULL;
     int rc = pawli_doctor_begin(d);
     if (rc == SQLITE_OK)
-        rc = sqlite3_prepare_v2(d->s->reader, "PRAGMA foreign_key_check", -1, &row, NULL);
-    while (rc == SQLITE_OK && d->told < LINES_MAX && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-        tell_reference(d, row);
-        rc = SQLITE_OK;
-    }
-    (void)sqlite3_finalize(row);
+        rc = pawli_doctor_each(d->s->reader, tell_reference, d, "PRAGMA foreign_key_check");
     pawli_doctor_end(d);
     (void)pawli_doctor_failed(d, rc);
 }
