@@ -208,7 +208,8 @@ static int read_fence(pawli_doctor *d)
     if (rc == SQLITE_OK)
         rc = pawli_doctor_number(d, "SELECT value FROM pawl_meta WHERE key = 'fence'", &counter);
     if (rc == SQLITE_OK)
-        d->census->fence_last = d->lacks_fence ? INT64_MAX : (int64_t)((uint64_t)epoch << PAWLI_FENCE_EPOCH_SHIFT) + counter;
+        d->census->fence_last = d->lacks_fence ? INT64_MAX
+                                               : (int64_t)((uint64_t)epoch << PAWLI_FENCE_EPOCH_SHIFT) + counter;
     return rc;
 }
 
