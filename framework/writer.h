@@ -76,14 +76,18 @@ size_t pawli_writer_claim_room(pawl_pool *pool);
 bool pawli_writer_does_own_work(const pawl_pool *pool);
 void pawli_writer_look_for_cancels(pawl_pool *pool);
 
-/* supervise.c: jobs in hand and other pools, by the clock. */
+/* survey.c: the other pools. What a survey finds is written by the next batch: done, or dropped. */
+void pawli_survey_first(pawl_pool *pool);
+void pawli_survey_if_due(pawl_pool *pool, int64_t now_ns);
+void pawli_survey_soon(pawl_pool *pool); /* others do something */
+int64_t pawli_survey_next_ns(const pawl_pool *pool);
+void pawli_survey_done(pawl_pool *pool, bool sweep_left);
+void pawli_survey_drop(pawl_pool *pool);
+
+/* supervise.c: what the clock has to say, of the jobs in hand and of the other pools. */
 void pawli_supervise(pawl_pool *pool, int64_t now_ns);
 int64_t pawli_supervise_next_ns(const pawl_pool *pool);
 void pawli_supervise_by(pawl_pool *pool, int64_t steady_ns); /* not later than that */
-void pawli_survey_first(pawl_pool *pool);
-void pawli_survey_soon(pawl_pool *pool); /* others do something */
-void pawli_survey_done(pawl_pool *pool, bool sweep_left);
-void pawli_survey_drop(pawl_pool *pool); /* what was found is not acted upon */
 /* A job leaves the list of those in hand; `lost`: it is kept until its handler is done with it. */
 void pawli_in_hand_add(pawl_pool *pool, pawl_job *job);
 void pawli_in_hand_remove(pawl_pool *pool, pawl_job *job);
