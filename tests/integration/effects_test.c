@@ -857,6 +857,90 @@ static void enqueue_in_a_deferred_transaction_may_be_busy(void **state)
     assert_ok(pawl_close(pool));
 }
 
+/* A statement that has changed its rows, and is not at its end: no transaction is open, and yet it writes. */
+static sqlite3_stmt *begin_returning(sqlite3 *db)
+{
+    sqlite3_stmt *row = NULL;
+    assert_int_equal(sqlite3_prepare_v2(db, "INSERT INTO done VALUES (1, 'a'), (2, 'b') RETURNING job", -1, &row,
+                                        NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    return row;
+}
+
+/* Goal: in the loop over an INSERT … RETURNING nothing is begun, committed or undone: it would be the
+ * application's rows that are lost (R4). */
+static void enqueue_in_refuses_beside_a_statement_that_writes(void **state)
+{
+    static const char *const begins[] = { "SELECT 1", "BEGIN IMMEDIATE" }, *const ends[] = { "SELECT 1", "COMMIT" };
+    temp *t = *state;
+    work w = { .count = 0 };
+    pawl_pool *pool = start_with(state, &w);
+    sqlite3 *db = sql_open(t->path);
+    for (int i = 0; i < 2; i++) {
+        sql_run(db, begins[i]);
+        sqlite3_stmt *row = begin_returning(db);
+        assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_STATE);
+        assert_text_has(pawl_error_message(), "finish or reset it first");
+        assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+        assert_int_equal(sqlite3_step(row), SQLITE_DONE);
+        assert_int_equal(sqlite3_finalize(row), SQLITE_OK);
+        assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL));
+        sql_run(db, ends[i]);
+        assert_int_equal(sqlite3_get_autocommit(db), 1);
+        assert_int_equal(rows(state), 2);
+        sql_run(db, "DELETE FROM done");
+    }
+    assert_int_equal(sql_integer(db, "SELECT count(*) FROM pawl_jobs"), 2);
+    sql_close(db);
+    assert_ok(pawl_close(pool));
+}
+
+/* Goal: nor while a blob of the application's is open for writing, or a PRAGMA that writes was left open. */
+static void enqueue_in_refuses_beside_other_writers(void **state)
+{
+    temp *t = *state;
+    work w = { .count = 0 };
+    pawl_pool *pool = start_with(state, &w);
+    sqlite3 *db = sql_open(t->path);
+    sqlite3_blob *blob = NULL;
+    sqlite3_stmt *row = NULL;
+    sql_run(db, "INSERT INTO done VALUES (1, 'old')");
+    assert_int_equal(sqlite3_blob_open(db, "main", "done", "note", 1, 1, &blob), SQLITE_OK);
+    assert_int_equal(sqlite3_blob_write(blob, "new", 3, 0), SQLITE_OK);
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_STATE);
+    assert_int_equal(sqlite3_blob_close(blob), SQLITE_OK);
+    assert_int_equal(sql_integer(db, "SELECT count(*) FROM done WHERE note = 'new'"), 1);
+    assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA journal_mode = WAL", -1, &row, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_STATE);
+    assert_int_equal(sqlite3_finalize(row), SQLITE_OK);
+    assert_int_equal(sqlite3_get_autocommit(db), 1);
+    assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL));
+    sql_close(db);
+    assert_ok(pawl_close(pool));
+}
+
+static int refuse_commit(void *arg)
+{
+    return ++*(int *)arg;
+}
+
+/* Goal: the application's commit hook may refuse; it is no secret then that nothing was stored. */
+static void enqueue_in_heeds_a_commit_hook(void **state)
+{
+    temp *t = *state;
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    sqlite3 *db = sql_open(t->path);
+    int asked = 0;
+    (void)sqlite3_commit_hook(db, refuse_commit, &asked);
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_STORE);
+    assert_int_equal(asked, 1);
+    assert_int_equal(sqlite3_get_autocommit(db), 1);
+    assert_int_equal(sql_integer(db, "SELECT count(*) FROM pawl_jobs"), 0);
+    sql_close(db);
+    assert_ok(pawl_close(pool));
+}
+
 /* Goal: bad arguments are refused with nothing begun; the transaction goes on as if nothing had happened. */
 static void enqueue_in_refuses_bad_specs(void **state)
 {
@@ -960,6 +1044,9 @@ static const struct CMUnitTest tests[] = {
     TEST(enqueue_in_tells_of_a_swallowed_write),
     TEST(enqueue_in_an_attached_database),
     TEST(enqueue_in_a_deferred_transaction_may_be_busy),
+    TEST(enqueue_in_refuses_beside_a_statement_that_writes),
+    TEST(enqueue_in_refuses_beside_other_writers),
+    TEST(enqueue_in_heeds_a_commit_hook),
     TEST(enqueue_in_refuses_bad_specs),
     TEST(db_open_registers_own_functions),
     TEST(db_open_may_refuse),

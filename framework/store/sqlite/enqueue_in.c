@@ -2,7 +2,8 @@
  *
  * Threads: the application's, which owns the connection; no pool is needed.
  * Keeps:   I18 the job exists exactly if the application's transaction commits; I16, I20 as in a pool:
- *          everything stands under one savepoint, so a failure leaves the transaction as it was. */
+ *          everything stands under one savepoint, so a failure leaves the transaction as it was; R4 nothing
+ *          is rolled back that was not begun here. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@ typedef struct insertion {
     sqlite3 *db;
     const char *schema;
     pawli_new_job job;
+    bool own; /* no transaction of the application's is open */
     int64_t now_ms;
     int64_t fence_base, kind, lane, last_rowid;
 } insertion;
@@ -193,26 +195,66 @@ static pawl_status store(insertion *in)
     return rc == SQLITE_OK ? PAWL_OK : failed(in, rc);
 }
 
+/* ------------------------------------------------------------------- whole or not at all */
+
+/* Beside a statement that writes SQLite begins no savepoint and commits nothing, and a rollback would undo what
+ * that statement has written: it is the application's. Outside a transaction a lock for writing is another sign:
+ * a blob is open, or a backup is copied into this database. */
+static bool is_writing(const insertion *in)
+{
+    sqlite3_stmt *statement = NULL;
+    if (in->own && sqlite3_txn_state(in->db, NULL) == SQLITE_TXN_WRITE)
+        return true;
+    while ((statement = sqlite3_next_stmt(in->db, statement)) != NULL)
+        if (sqlite3_stmt_busy(statement) && !sqlite3_stmt_readonly(statement))
+            return true;
+    return false;
+}
+
+static pawl_status begin(const insertion *in)
+{
+    if (is_writing(in))
+        return pawli_fail(PAWL_ERR_STATE, "pawl_enqueue_in: a statement that writes is under way on this "
+                                          "connection; finish or reset it first");
+    int rc = sqlite3_exec(in->db, in->own ? "BEGIN IMMEDIATE" : "SAVEPOINT pawl_enqueue_in", NULL, NULL, NULL);
+    return rc == SQLITE_OK ? PAWL_OK : failed(in, rc);
+}
+
+static pawl_status commit(const insertion *in)
+{
+    int rc = sqlite3_exec(in->db, in->own ? "COMMIT" : "RELEASE pawl_enqueue_in", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        return PAWL_OK;
+    pawl_status st = failed(in, rc);
+    bool is_known = !in->own || !sqlite3_get_autocommit(in->db) /* it is still open */
+                    || (rc & 0xFF) == SQLITE_CONSTRAINT;        /* the application's commit hook refused */
+    return is_known ? st
+                    : pawli_fail(PAWL_ERR_UNKNOWN, "%s; it is not known whether the job was stored: ask again with "
+                                                   "the same idempotency key", pawl_error_message()); /* R5 */
+}
+
+/* R4: SQLite may have rolled back by itself. */
+static void undo(const insertion *in)
+{
+    if (!sqlite3_get_autocommit(in->db))
+        (void)sqlite3_exec(in->db, in->own ? "ROLLBACK"
+                                           : "ROLLBACK TO pawl_enqueue_in; RELEASE pawl_enqueue_in",
+                           NULL, NULL, NULL);
+}
+
 /* Inside the application's transaction a savepoint; without one a transaction of its own (R1). */
 static pawl_status store_whole(insertion *in)
 {
-    bool own = sqlite3_get_autocommit(in->db) != 0;
-    int rc = sqlite3_exec(in->db, own ? "BEGIN IMMEDIATE" : "SAVEPOINT pawl_enqueue_in", NULL, NULL, NULL);
-    if (rc != SQLITE_OK)
-        return failed(in, rc);
-    pawl_status st = store(in);
+    pawl_status st = begin(in);
+    if (st != PAWL_OK)
+        return st;
+    st = store(in);
     if (st >= 0) {
-        rc = sqlite3_exec(in->db, own ? "COMMIT" : "RELEASE pawl_enqueue_in", NULL, NULL, NULL);
-        if (rc != SQLITE_OK)
-            st = failed(in, rc);
-        if (rc != SQLITE_OK && own && (rc & 0xFF) != SQLITE_BUSY) /* R5 */
-            st = pawli_fail(PAWL_ERR_UNKNOWN, "%s; it is not known whether the job was stored: ask again with "
-                                              "the same idempotency key", pawl_error_message());
+        pawl_status committed = commit(in);
+        st = committed != PAWL_OK ? committed : st;
     }
-    if (st < 0 && !sqlite3_get_autocommit(in->db)) /* R4: SQLite may have rolled back by itself */
-        (void)sqlite3_exec(in->db, own ? "ROLLBACK"
-                                       : "ROLLBACK TO pawl_enqueue_in; RELEASE pawl_enqueue_in",
-                           NULL, NULL, NULL);
+    if (st < 0)
+        undo(in);
     return st;
 }
 
@@ -223,6 +265,7 @@ pawl_status pawl_enqueue_in(sqlite3 *db, const char *schema, const pawl_job_spec
         return pawli_fail(PAWL_ERR_INVALID, "pawl_enqueue_in: db is NULL");
     pawli_clock_init(&clock, false);
     insertion in = { .db = db, .schema = schema != NULL ? schema : "main",
+                     .own = sqlite3_get_autocommit(db) != 0,
                      .now_ms = pawli_clock_wall_ms(&clock),
                      .last_rowid = sqlite3_last_insert_rowid(db) };
     const pawli_spec_bounds bounds = { PAYLOAD_MAX, PAWLI_MAX_ATTEMPTS_DEFAULT, in.now_ms };
