@@ -752,7 +752,7 @@ static void enqueue_in_follows_the_transaction(void **state)
     assert_int_equal(sql_ask(t->path, "SELECT sum(enqueued) - sum(succeeded) FROM pawl_lane"), 0);
 }
 
-/* Goal: the connection's last rowid stays the application's. */
+/* Goal: the connection's last rowid stays the application's, whatever the answer is. */
 static void enqueue_in_leaves_the_last_rowid_alone(void **state)
 {
     temp *t = *state;
@@ -768,6 +768,17 @@ static void enqueue_in_leaves_the_last_rowid_alone(void **state)
     assert_int_equal(sqlite3_last_insert_rowid(db), 815);
     sql_run(db, "COMMIT");
     assert_true(second > first);
+    sql_run(db, "CREATE TRIGGER app_swallows BEFORE INSERT ON pawl_job BEGIN SELECT RAISE(IGNORE); END");
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "newer"), NULL), PAWL_ERR_STORE);
+    assert_int_equal(sqlite3_last_insert_rowid(db), 815);
+    sql_run(db, "DROP TRIGGER app_swallows; CREATE TABLE log (id INTEGER PRIMARY KEY AUTOINCREMENT, kind);"
+                "CREATE TRIGGER app_notes AFTER INSERT ON pawl_kind BEGIN INSERT INTO log (kind) VALUES (1); END");
+    sql_run(db, "INSERT INTO orders VALUES (816)");
+    assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "newest", .idempotency_key = "a",
+                                                 .idempotency_key_bytes = 1), NULL));
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "newest", .idempotency_key = "a",
+                                                     .idempotency_key_bytes = 1), NULL), PAWL_EXISTS);
+    assert_int_equal(sqlite3_last_insert_rowid(db), 816);
     sql_close(db);
     assert_ok(pawl_close(pool));
 }

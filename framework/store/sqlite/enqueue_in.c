@@ -154,7 +154,6 @@ static int insert(insertion *in)
     if (rc != SQLITE_OK)
         return rc;
     in->job.id = sqlite3_last_insert_rowid(in->db);
-    sqlite3_set_last_insert_rowid(in->db, in->last_rowid); /* the application's own */
     const pawli_value counts[] = { NUM(in->lane), NUM(!later), NUM(later) };
     return run(in,
                "UPDATE \"%w\".pawl_lane SET ready = ready + ?2, later = later + ?3,"
@@ -255,6 +254,7 @@ static pawl_status store_whole(insertion *in)
     }
     if (st < 0)
         undo(in);
+    sqlite3_set_last_insert_rowid(in->db, in->last_rowid); /* the application's own */
     return st;
 }
 
