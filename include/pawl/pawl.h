@@ -319,12 +319,27 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_enqueue_async(pawl_pool *pool, const p
                                                         pawl_enqueued_fn done, void *arg);
 
 /** Stores a job through the application's own connection: inside its transaction if it has one open,
- *  so that the job exists if and only if that transaction commits. `schema` names the attached
- *  database that holds pawl's tables; NULL is "main". Needs no pool: jobs without max_attempts get 5, and
- *  payloads may have up to 256 MiB. Running pools see the job within milliseconds of the commit, by
- *  watching the file; one that the connection is attached to (pawl_attach) is told. It is as durable as the
- *  connection's commits: with synchronous=NORMAL call pawl_sync() when it must survive a power cut.
- *  Threads: the one that uses `db`. Say PRAGMA wal_autocheckpoint=0 on `db` (see README, "Limits"). */
+ *  so that the job exists if and only if that transaction commits. Without one the call commits by itself.
+ *  Beside a running pool set a busy timeout on `db`, and begin with BEGIN IMMEDIATE: a plain BEGIN that has
+ *  read cannot write any more once the pool has committed. `schema` names the attached database that holds
+ *  pawl's tables; NULL is "main".
+ *
+ *  One file: "if and only if" holds for rows in the same file as pawl's tables. A transaction over several
+ *  ATTACHed files in WAL mode is atomic in each file only: if the process or the machine dies in the midst of
+ *  the commit, one file may have its half and another not. Outside a transaction the call takes, for its short
+ *  time, the write lock of every attached database.
+ *
+ *  Needs no pool: jobs without max_attempts get 5, and payloads may have up to 256 MiB. Running pools see the
+ *  job within milliseconds of the commit, by watching the file; one that the connection is attached to
+ *  (pawl_attach) is told. It is as durable as the connection's commits: with synchronous=NORMAL call
+ *  pawl_sync() when it must survive a power cut. Say PRAGMA wal_autocheckpoint=0 on `db` (see README,
+ *  "Limits"). last_insert_rowid() stays the application's; sqlite3_changes() does not.
+ *  Threads: the one that uses `db`.
+ *  Errors: INVALID (the spec; no such schema, or no pawl tables there), VERSION (of the tables), BUSY (another
+ *  connection writes), FULL, NOMEM, STORE (SQLite, an authorizer, a trigger), STATE (a statement that writes
+ *  is under way on `db`: INSERT … RETURNING before its last row), UNKNOWN (the own commit failed). After an
+ *  error the transaction is as it was before the call, and goes on; but after FULL, NOMEM and STORE SQLite may
+ *  have given it up whole, as for any statement: the message says so, and sqlite3_get_autocommit() tells. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_enqueue_in(struct sqlite3 *db, const char *schema,
                                                      const pawl_job_spec *spec, int64_t *id_out);
 

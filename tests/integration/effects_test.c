@@ -833,6 +833,7 @@ static void enqueue_in_an_attached_database(void **state)
     assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), &id), PAWL_ERR_INVALID);
     assert_text_has(pawl_error_message(), "main");
     assert_status(pawl_enqueue_in(db, "nowhere", PAWL_JOB(.kind = "k"), &id), PAWL_ERR_INVALID);
+    assert_text_has(pawl_error_message(), "no database is attached as \"nowhere\"");
     sql_run(db, "BEGIN");
     assert_ok(pawl_enqueue_in(db, "jo\"bs", PAWL_JOB(.kind = "k"), &id));
     sql_run(db, "COMMIT");
@@ -931,6 +932,30 @@ static void enqueue_in_refuses_beside_other_writers(void **state)
     assert_ok(pawl_close(pool));
 }
 
+/* Goal: where SQLite gives the application's transaction up, it is said: what follows would commit alone (R4). */
+static void enqueue_in_tells_of_a_lost_transaction(void **state)
+{
+    static const char big[100000];
+    temp *t = *state;
+    work w = { .count = 0 };
+    pawl_pool *pool = start_with(state, &w);
+    sqlite3 *db = sql_open(t->path);
+    sql_run(db, "PRAGMA max_page_count = 1"); /* no room: it stays at what there is */
+    sql_run(db, "BEGIN IMMEDIATE; INSERT INTO done VALUES (1, 'mine')");
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k", .payload = big, .payload_bytes = sizeof big), NULL),
+                  PAWL_ERR_FULL);
+    assert_text_has(pawl_error_message(), "free some disk space");
+    assert_int_equal(sqlite3_get_autocommit(db), 1);
+    assert_text_has(pawl_error_message(), "rolled back your whole transaction");
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k", .payload = big, .payload_bytes = sizeof big), NULL),
+                  PAWL_ERR_FULL);
+    assert_null(strstr(pawl_error_message(), "your whole transaction")); /* there was none */
+    sql_close(db);
+    assert_int_equal(rows(state), 0);
+    assert_int_equal(sql_ask(t->path, "SELECT count(*) FROM pawl_jobs"), 0);
+    assert_ok(pawl_close(pool));
+}
+
 static int refuse_commit(void *arg)
 {
     return ++*(int *)arg;
@@ -948,6 +973,77 @@ static void enqueue_in_heeds_a_commit_hook(void **state)
     assert_int_equal(asked, 1);
     assert_int_equal(sqlite3_get_autocommit(db), 1);
     assert_int_equal(sql_integer(db, "SELECT count(*) FROM pawl_jobs"), 0);
+    sql_close(db);
+    assert_ok(pawl_close(pool));
+}
+
+/* Goal: an own SELECT that has grown old is named, where BEGIN IMMEDIATE could not help. */
+static void enqueue_in_names_an_own_select(void **state)
+{
+    temp *t = *state;
+    work w = { .count = 0 };
+    pawl_pool *pool = start_with(state, &w);
+    sqlite3 *db = sql_open(t->path), *other = sql_open(t->path);
+    sqlite3_stmt *row = NULL;
+    (void)sqlite3_busy_timeout(db, 0);
+    sql_run(other, "INSERT INTO done VALUES (1, 'a'), (2, 'b')");
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT job FROM done", -1, &row, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL)); /* it harms nobody … */
+    sql_run(other, "INSERT INTO done VALUES (5, 'meanwhile')");          /* … until others write */
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_BUSY);
+    assert_text_has(pawl_error_message(), "finish or reset the SELECT");
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW); /* it goes on */
+    assert_int_equal(sqlite3_finalize(row), SQLITE_OK);
+    assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL));
+    sql_run(other, "BEGIN IMMEDIATE");
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_BUSY);
+    assert_text_has(pawl_error_message(), "set a busy_timeout");
+    sql_run(other, "ROLLBACK");
+    sql_close(other);
+    sql_close(db);
+    assert_ok(pawl_close(pool));
+}
+
+/* Goal: a connection that may not write says what to do. */
+static void enqueue_in_tells_of_a_connection_that_only_reads(void **state)
+{
+    temp *t = *state;
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    sqlite3 *db = sql_open(t->path), *reader = NULL;
+    sql_run(db, "PRAGMA query_only = ON");
+    assert_status(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_STORE);
+    assert_text_has(pawl_error_message(), "query_only = OFF");
+    sql_run(db, "PRAGMA query_only = OFF");
+    assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL));
+    assert_int_equal(sqlite3_open_v2(t->path, &reader, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_status(pawl_enqueue_in(reader, NULL, PAWL_JOB(.kind = "k"), NULL), PAWL_ERR_STORE);
+    assert_text_has(pawl_error_message(), "opened it for reading only");
+    sql_close(reader);
+    sql_close(db);
+    assert_ok(pawl_close(pool));
+}
+
+static int deny_pragmas(void *arg, int action, const char *first, const char *second, const char *schema,
+                        const char *trigger)
+{
+    (void)arg;
+    (void)first;
+    (void)second;
+    (void)schema;
+    (void)trigger;
+    return action == SQLITE_PRAGMA ? SQLITE_DENY : SQLITE_OK;
+}
+
+/* Goal: an authorizer that allows what a job needs, and no PRAGMA, is no reason to refuse the job. */
+static void enqueue_in_needs_no_pragma(void **state)
+{
+    temp *t = *state;
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    sqlite3 *db = sql_open(t->path);
+    assert_int_equal(sqlite3_set_authorizer(db, deny_pragmas, NULL), SQLITE_OK);
+    assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k"), NULL));
+    assert_int_equal(sql_integer(db, "SELECT count(*) FROM pawl_jobs"), 1);
     sql_close(db);
     assert_ok(pawl_close(pool));
 }
@@ -1057,6 +1153,10 @@ static const struct CMUnitTest tests[] = {
     TEST(enqueue_in_a_deferred_transaction_may_be_busy),
     TEST(enqueue_in_refuses_beside_a_statement_that_writes),
     TEST(enqueue_in_refuses_beside_other_writers),
+    TEST(enqueue_in_names_an_own_select),
+    TEST(enqueue_in_tells_of_a_connection_that_only_reads),
+    TEST(enqueue_in_needs_no_pragma),
+    TEST(enqueue_in_tells_of_a_lost_transaction),
     TEST(enqueue_in_heeds_a_commit_hook),
     TEST(enqueue_in_refuses_bad_specs),
     TEST(db_open_registers_own_functions),

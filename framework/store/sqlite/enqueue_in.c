@@ -23,16 +23,33 @@ typedef struct insertion {
     int64_t fence_base, kind, lane, last_rowid;
 } insertion;
 
+/* A snapshot that is older than the last commit cannot be written on, however long one waits. */
+static const char *busy_remedy(const insertion *in, int rc)
+{
+    if (!in->own)
+        return "; begin a transaction that enqueues with BEGIN IMMEDIATE, and set a busy_timeout";
+    if (rc == SQLITE_BUSY_SNAPSHOT)
+        return "; finish or reset the SELECT that is under way on this connection: others have written since it began";
+    return "; another connection holds the write lock: set a busy_timeout";
+}
+
+static const char *remedy(const insertion *in, int rc)
+{
+    if ((rc & 0xFF) == SQLITE_BUSY)
+        return busy_remedy(in, rc);
+    if (rc != SQLITE_READONLY)
+        return pawli_sqlite_remedy(rc);
+    return sqlite3_db_readonly(in->db, in->schema) == 0
+               ? "; this connection only reads: say PRAGMA query_only = OFF, or enqueue on another one"
+               : "; this connection opened it for reading only: enqueue on another one";
+}
+
 static pawl_status failed(const insertion *in, int rc)
 {
-    const char *text = (sqlite3_errcode(in->db) & 0xFF) == (rc & 0xFF) ? sqlite3_errmsg(in->db)
-                                                                       : sqlite3_errstr(rc);
-    const char *remedy = "";
-    if ((rc & 0xFF) == SQLITE_BUSY)
-        remedy = "; begin a transaction that enqueues with BEGIN IMMEDIATE, and set a busy_timeout";
-    else if (rc == SQLITE_CONSTRAINT_TRIGGER)
-        remedy = pawli_sqlite_remedy(rc);
-    return pawli_fail(pawli_sqlite_status(rc), "pawl_enqueue_in: %s%s", text, remedy);
+    int full = sqlite3_extended_errcode(in->db); /* the application may not have asked for extended codes */
+    bool is_last = (full & 0xFF) == (rc & 0xFF);
+    return pawli_fail(pawli_sqlite_status(rc), "pawl_enqueue_in: %s%s",
+                      is_last ? sqlite3_errmsg(in->db) : sqlite3_errstr(rc), remedy(in, is_last ? full : rc));
 }
 
 /* Prepares with %w replaced by the schema. */
@@ -80,6 +97,8 @@ static pawl_status check_schema(insertion *in)
     int64_t version = 0, epoch = 0;
     bool found;
     int rc = run(in, "SELECT value FROM \"%w\".pawl_meta WHERE key = 'schema'", NULL, 0, &version, &found);
+    if (rc != SQLITE_OK && sqlite3_db_readonly(in->db, in->schema) < 0)
+        return pawli_fail(PAWL_ERR_INVALID, "pawl_enqueue_in: no database is attached as \"%s\"", in->schema);
     if ((rc & 0xFF) == SQLITE_ERROR || (rc == SQLITE_OK && !found))
         return pawli_fail(PAWL_ERR_INVALID, "pawl_enqueue_in: \"%s\" holds no pawl tables; open a pool on "
                                             "the file once, or run: pawl init FILE", in->schema);
@@ -162,17 +181,18 @@ static int insert(insertion *in)
 }
 
 /* A connection with automatic checkpoints is a danger to all (R6): the pools' log tells of it. Attached ones
- * have none, and neither has one whose WAL hook is the application's. */
+ * have none, and neither has one whose WAL hook is the application's. The application's authorizer may keep us
+ * from asking or from noting it: a job is not refused for that. */
 static int note_checkpoints(insertion *in)
 {
     int64_t frames = 0;
     if (!pawli_race_version_has_it(sqlite3_libversion_number()))
         return SQLITE_OK;
     int rc = run(in, "PRAGMA \"%w\".wal_autocheckpoint", NULL, 0, &frames, NULL);
-    if (rc != SQLITE_OK || frames == 0)
-        return rc;
-    return run(in, "UPDATE \"%w\".pawl_meta SET value = ?1 WHERE key = 'sql_writer'",
-               &NUM(in->now_ms), 1, NULL, NULL);
+    if (rc == SQLITE_OK && frames != 0)
+        rc = run(in, "UPDATE \"%w\".pawl_meta SET value = ?1 WHERE key = 'sql_writer'", &NUM(in->now_ms), 1, NULL,
+                 NULL);
+    return (rc & 0xFF) == SQLITE_AUTH ? SQLITE_OK : rc;
 }
 
 static pawl_status store(insertion *in)
@@ -232,13 +252,17 @@ static pawl_status commit(const insertion *in)
                                                    "the same idempotency key", pawl_error_message()); /* R5 */
 }
 
-/* R4: SQLite may have rolled back by itself. */
-static void undo(const insertion *in)
+/* R4: SQLite may have rolled back by itself, and then there is no transaction any more whose rest could commit. */
+static pawl_status undo(const insertion *in, pawl_status st)
 {
     if (!sqlite3_get_autocommit(in->db))
         (void)sqlite3_exec(in->db, in->own ? "ROLLBACK"
                                            : "ROLLBACK TO pawl_enqueue_in; RELEASE pawl_enqueue_in",
                            NULL, NULL, NULL);
+    else if (!in->own)
+        return pawli_fail(st, "%s; SQLite has rolled back your whole transaction: begin it anew",
+                          pawl_error_message());
+    return st;
 }
 
 /* Inside the application's transaction a savepoint; without one a transaction of its own (R1). */
@@ -253,7 +277,7 @@ static pawl_status store_whole(insertion *in)
         st = committed != PAWL_OK ? committed : st;
     }
     if (st < 0)
-        undo(in);
+        st = undo(in, st);
     sqlite3_set_last_insert_rowid(in->db, in->last_rowid); /* the application's own */
     return st;
 }
