@@ -259,6 +259,58 @@ static void values_are_taken_as_they_are_meant(void **state)
     end_file(state, db);
 }
 
+/* Goal: the bound is asked of a payload that is new, and only there: a job that C stored with a larger one can be
+ * given another priority. */
+static void only_a_new_payload_is_measured(void **state)
+{
+    static const char big[1048577];
+    sqlite3 *db = file_with_tables(state);
+    assert_ok(pawl_enqueue_in(db, NULL, PAWL_JOB(.kind = "k", .payload = big, .payload_bytes = sizeof big), NULL));
+    sql_run(db, "UPDATE pawl_jobs SET priority = 9, available_at = '2100-01-01'");
+    assert_holds(db, "priority = 9 AND length(payload) = 1048577 FROM pawl_jobs");
+    assert_refused(db, "UPDATE pawl_jobs SET payload = payload || 'x'", "the payload is over 1 MiB");
+    assert_refused(db, "UPDATE pawl_jobs SET payload = CAST(payload AS TEXT)", "the payload is over 1 MiB");
+    sql_run(db, "UPDATE pawl_jobs SET payload = 'small'");
+    assert_holds(db, "payload = 'small' FROM pawl_jobs");
+    end_file(state, db);
+}
+
+/* Goal: text is measured as handlers get it, in UTF-8, however the database stores it. */
+static void a_payload_is_measured_as_utf_8(void **state)
+{
+    static const struct {
+        const char *value;
+        bool fits;
+    } cases[] = {
+        { "printf('%.*c', 1048576, 'x')", true },
+        { "printf('%.*c', 1048577, 'x')", false },
+        { "replace(hex(zeroblob(174762)), '0', '€')", true }, /* 1048572 bytes, and fewer in UTF-16 */
+        { "replace(hex(zeroblob(174763)), '0', '€')", false },
+        { "zeroblob(1048576)", true },
+        { "zeroblob(1048577)", false },
+        { "char(0) || printf('%.*c', 2097152, 'x')", false },
+        { "char(0) || printf('%.*c', 1000000, 'x')", true },
+    };
+    static const char *const encodings[] = { "UTF-8", "UTF-16le", "UTF-16be" };
+    temp *t = *state;
+    for (size_t i = 0; i < COUNT_OF(encodings) * COUNT_OF(cases); i++) {
+        char path[512], sql[256];
+        size_t at = i % COUNT_OF(cases);
+        (void)snprintf(path, sizeof path, "%s", temp_file(t, encodings[i / COUNT_OF(cases)]));
+        sqlite3 *db = sql_open(path);
+        (void)snprintf(sql, sizeof sql, "PRAGMA encoding = '%s'; CREATE TABLE IF NOT EXISTS application (x)",
+                       encodings[i / COUNT_OF(cases)]);
+        sql_run(db, sql);
+        assert_ok(pawl_close(check_open(PAWL_OPTIONS(.store = path, .log = check_quiet, .executors = 1))));
+        (void)snprintf(sql, sizeof sql, "INSERT INTO pawl_jobs (kind, payload) VALUES ('k', %s)", cases[at].value);
+        if (cases[at].fits)
+            sql_run(db, sql);
+        else
+            assert_refused(db, sql, "the payload is over 1 MiB");
+        sql_close(db);
+    }
+}
+
 /* --------------------------------------------------------------------------------- keys */
 
 /* Goal: a known key stores nothing, makes no lane, and pawl_last tells the job that has it (I16). */
@@ -860,6 +912,33 @@ static void a_job_that_was_kept_out_is_not_acknowledged(void **state)
     end_file(state, db);
 }
 
+/* Goal: nor is it taken for a job that has the number of the application's own last row. */
+static void a_job_that_was_kept_out_is_not_another_one(void **state)
+{
+    static const struct {
+        const char *obstacle, *insert;
+    } cases[] = {
+        { "CREATE TRIGGER theirs BEFORE INSERT ON pawl_job BEGIN SELECT RAISE(IGNORE); END",
+          "INSERT INTO pawl_jobs (kind) VALUES ('k')" },
+        { "CREATE TRIGGER theirs BEFORE UPDATE ON pawl_meta WHEN NEW.key = 'sql_last'"
+          " BEGIN SELECT RAISE(IGNORE); END", "INSERT INTO pawl_jobs (kind) VALUES ('k')" },
+        { "CREATE TRIGGER theirs BEFORE UPDATE ON pawl_lane BEGIN SELECT RAISE(IGNORE); END",
+          "INSERT INTO pawl_jobs (kind) VALUES ('k')" },
+        { "DELETE FROM pawl_meta WHERE key = 'epoch'", "INSERT OR IGNORE INTO pawl_jobs (kind) VALUES ('k')" },
+    };
+    sqlite3 *db = file_with_tables(state);
+    sql_run(db, "CREATE TABLE orders (id INTEGER PRIMARY KEY); INSERT INTO pawl_jobs (kind) VALUES ('k')");
+    assert_int_equal(sql_integer(db, "SELECT id FROM pawl_last"), 1);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        sql_run(db, cases[i].obstacle);
+        sql_run(db, "DELETE FROM orders; INSERT INTO orders VALUES (1)");
+        assert_int_equal(sqlite3_last_insert_rowid(db), 1);
+        assert_refused(db, cases[i].insert, "the job was not stored");
+        sql_run(db, "DROP TRIGGER IF EXISTS theirs");
+    }
+    end_file(state, db);
+}
+
 /* Goal: each statement that writes leaves the time for the pool to see, in a row that was there (no growth). */
 static void a_writer_leaves_a_note(void **state)
 {
@@ -1079,6 +1158,8 @@ static const struct CMUnitTest tests[] = {
     TEST(only_real_times_are_taken),
     TEST(rows_are_those_of_enqueue_in),
     TEST(values_are_taken_as_they_are_meant),
+    TEST(only_a_new_payload_is_measured),
+    TEST(a_payload_is_measured_as_utf_8),
     TEST(a_known_key_is_found),
     TEST(keys_are_the_same_in_c_and_sql),
     TEST(a_utf_16_database_is_no_different),
@@ -1095,6 +1176,7 @@ static const struct CMUnitTest tests[] = {
     TEST(the_clients_last_rowid_is_left_alone),
     TEST(an_attached_database_is_written),
     TEST(a_job_that_was_kept_out_is_not_acknowledged),
+    TEST(a_job_that_was_kept_out_is_not_another_one),
     TEST(a_writer_leaves_a_note),
     TEST(the_queues_are_those_of_stats),
     TEST(helper_views_answer),

@@ -64,8 +64,15 @@
 #define REFUSE_BAD_PRIORITY                                                                         \
     REFUSE_IF("NOT " IS_WHOLE_IN("NEW.priority", "-2147483648", "2147483647"),                      \
               "priority must be an integer from -2147483648 to 2147483647; higher runs first")
-#define REFUSE_BAD_PAYLOAD                                                                          \
-    REFUSE_IF("length(CAST(NEW.payload AS BLOB)) > 1048576",                                        \
+/* Text is counted as UTF-8, which handlers get, in a database of any encoding: see IS_SHORT. There is no other
+ * count of it in UTF-16 than up to a NUL; with one in it, the whole may take twice as much, as it is stored. */
+#define IS_UTF16 "length(CAST('a' AS BLOB)) > 1"
+#define IS_OVER_1_MIB(value)                                                                        \
+    "(CASE WHEN typeof(" value ") = 'text' AND " IS_UTF16 " THEN length(CAST(" value " AS BLOB)) > 2097152\n" \
+    "   OR printf('%.1048576s', " value ") <> substr(" value ", 1)\n"                               \
+    "   ELSE length(CAST(" value " AS BLOB)) > 1048576 END)"
+#define REFUSE_BAD_PAYLOAD(condition)                                                               \
+    REFUSE_IF(condition IS_OVER_1_MIB("NEW.payload"),                                               \
               "the payload is over 1 MiB (1048576 bytes); store it elsewhere, and enqueue where it is")
 
 /* ------------------------------------------------------------------------------- counters */
@@ -82,6 +89,11 @@
 
 #define NOT_KNOWN "(SELECT value FROM pawl_meta WHERE key = 'sql_last') = 0"
 #define NEW_ID "last_insert_rowid()" /* sqlite_sequence is written when the outer statement ends */
+/* An application's own trigger, or a conflict clause of the client's, may have kept the row out without an error:
+ * then the numbers above are those of another row. */
+#define MUST_HAVE_CHANGED(condition)                                                                \
+    " SELECT RAISE(ABORT, 'pawl: the job was not stored; see what pawl doctor says about the file')\n" \
+    "  WHERE " condition ";\n"
 
 /* ------------------------------------------------------------------------------- changes */
 
@@ -125,7 +137,7 @@ const char *const pawli_sqlite_triggers[] = {
     REFUSE_IF("NEW.queue IS NOT NULL AND (" IS_NO_NAME("NEW.queue") ")",
               "queue must be text, 1 to 255 bytes of UTF-8, without control characters; left out it is "
               "''default''"),
-    REFUSE_BAD_PAYLOAD
+    REFUSE_BAD_PAYLOAD("")
     "  WHEN NEW.priority IS NULL THEN 0\n"
     REFUSE_BAD_PRIORITY
     " END;\n"
@@ -151,6 +163,7 @@ const char *const pawli_sqlite_triggers[] = {
     /* From here on sql_last is the known job, or 0 until the new one is stored. */
     " UPDATE pawl_meta SET value = ifnull((SELECT id FROM pawl_job WHERE kind = " KIND "\n"
     "  AND idempotency_key = " KEY "), 0) WHERE key = 'sql_last';\n"
+    MUST_HAVE_CHANGED("changes() <> 1")
     " INSERT INTO pawl_lane (queue, kind) SELECT " QUEUE ", " KIND " WHERE " NOT_KNOWN "\n"
     "  AND NOT EXISTS (SELECT 1 FROM pawl_lane WHERE queue = " QUEUE " AND kind = " KIND ");\n"
     /* The row that pawl_enqueue_in() writes; see new_jobs.c for the values of what is not claimed yet. */
@@ -164,15 +177,15 @@ const char *const pawli_sqlite_triggers[] = {
     "  FROM (SELECT " NOW_MS " AS now, ifnull(" TIME_MS("NEW.available_at") ", 0) AS due) t\n"
     "  CROSS JOIN pawl_lane l\n"
     "  WHERE l.queue = " QUEUE " AND l.kind = " KIND " AND " NOT_KNOWN ";\n"
+    MUST_HAVE_CHANGED("changes() <> 1 AND " NOT_KNOWN)
     " UPDATE pawl_lane SET ready = ready + (j.status = 2), later = later + (j.status = 8),\n"
     "  enqueued = enqueued + 1 FROM pawl_job j\n"
     "  WHERE j.id = " NEW_ID " AND pawl_lane.id = j.lane AND " NOT_KNOWN ";\n"
+    MUST_HAVE_CHANGED("changes() <> 1 AND " NOT_KNOWN)
     " UPDATE pawl_meta SET value = " NEW_ID " WHERE key = 'sql_last' AND value = 0;\n"
     NOTE_THE_WRITER
-    /* An application's own trigger may have kept the row out without an error. */
-    " SELECT RAISE(ABORT, 'pawl: the job was not stored; see what pawl doctor says about the file')\n"
-    "  WHERE NOT EXISTS (SELECT 1 FROM pawl_job j JOIN pawl_meta m ON m.value = j.id\n"
-    "  WHERE m.key = 'sql_last' AND j.kind = " KIND " AND j.idempotency_key IS " KEY ");\n"
+    MUST_HAVE_CHANGED("NOT EXISTS (SELECT 1 FROM pawl_job j JOIN pawl_meta m ON m.value = j.id\n"
+                      "  WHERE m.key = 'sql_last' AND j.kind = " KIND " AND j.idempotency_key IS " KEY ")")
     "END;\n",
 
     /* As operate.c does: what waits will never run; the holder of what runs is told, once. */
@@ -235,7 +248,7 @@ const char *const pawli_sqlite_triggers[] = {
               "only a pending job can be changed, and this one runs or has ended; add AND status = "
               "''pending''")
     REFUSE_BAD_PRIORITY
-    REFUSE_BAD_PAYLOAD
+    REFUSE_BAD_PAYLOAD(PAYLOAD_CHANGED " AND ")
     " END;\n"
     " SELECT CASE WHEN NEW.available_at IS OLD.available_at THEN 0\n"
     REFUSE_BAD_TIME
