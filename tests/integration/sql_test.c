@@ -961,6 +961,39 @@ static void a_writer_leaves_a_note(void **state)
     end_file(state, db);
 }
 
+static void count_warnings(pawl_log_level level, const char *line, void *arg)
+{
+    if (level == PAWL_LOG_WARNING && strstr(line, "writes jobs on a connection of its own") != NULL)
+        ++*(int *)arg;
+}
+
+/* Goal: the pool tells of a writer although an earlier one's note is from the future: its clock stood ahead. */
+static void a_writer_is_told_of_whatever_the_clocks_say(void **state)
+{
+    temp *t = *state;
+    int told = 0;
+    sqlite3 *db = file_with_tables(state);
+    if (sqlite3_libversion_number() >= 3044006) { /* it need not be told of where SQLite has no WAL-reset race */
+        sql_close(db);
+        skip();
+    }
+    sql_run(db, "UPDATE pawl_meta SET value = 4102444800000 WHERE key = 'sql_writer'");
+    pawl_pool *pool = check_open(PAWL_OPTIONS(.store = t->path, .log = count_warnings, .log_arg = &told, .executors = 1,
+                                              .flags = PAWL_OPEN_INLINE));
+    assert_ok(pawl_start(pool));
+    sql_run(db, "UPDATE pawl_meta SET value = value WHERE key = 'fence'");
+    assert_ok(pawl_run_until_idle(pool));
+    assert_int_equal(told, 0);
+    sql_run(db, "INSERT INTO pawl_jobs (kind) VALUES ('k')");
+    assert_ok(pawl_run_until_idle(pool));
+    assert_int_equal(told, 1);
+    sql_run(db, "INSERT INTO pawl_jobs (kind) VALUES ('k')");
+    assert_ok(pawl_run_until_idle(pool));
+    assert_int_equal(told, 1);
+    assert_ok(pawl_close(pool));
+    end_file(state, db);
+}
+
 /* -------------------------------------------------------------------------- helper views */
 
 /* Goal: pawl_queues tells what pawl_stats() tells. */
@@ -1178,6 +1211,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_job_that_was_kept_out_is_not_acknowledged),
     TEST(a_job_that_was_kept_out_is_not_another_one),
     TEST(a_writer_leaves_a_note),
+    TEST(a_writer_is_told_of_whatever_the_clocks_say),
     TEST(the_queues_are_those_of_stats),
     TEST(helper_views_answer),
     TEST(nothing_walks_the_history),

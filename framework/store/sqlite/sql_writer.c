@@ -26,7 +26,8 @@ void pawli_sql_writer_begin(pawli_sqlite *s)
 void pawli_sql_writer_look(pawli_sqlite *s)
 {
     int64_t at;
-    if (s->sql_writer_told || s->holder == 0 || read_note(s, &at) != SQLITE_OK || at <= s->sql_writer_at)
+    if (s->sql_writer_told || s->holder == 0 || read_note(s, &at) != SQLITE_OK
+        || at == s->sql_writer_at) /* an older one counts too: some clock was set */
         return;
     s->sql_writer_told = true;
     pawli_log_line(s->host.log, PAWL_LOG_WARNING,
