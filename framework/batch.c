@@ -311,7 +311,7 @@ void pawli_batch_settle(pawl_pool *pool, pawli_making *m)
     bool operated = m->batch.operations != NULL;
     pawli_dispatch_put(&pool->dispatch, m->batch.claimed, m->batch.claimed_count);
     pawli_batch_answer(pool, &m->taken, PAWL_OK);
-    if (operated)
+    if (operated || m->batch.by_triggers)
         pawli_writer_look_for_cancels(pool);
-    w->claims_dry = found_none && has_claimable(pool);
+    w->claims_dry = found_none && !m->batch.by_triggers && has_claimable(pool);
 }

@@ -269,7 +269,7 @@ static bool concerns_others(const pawl_pool *pool, const pawli_batch *batch)
     if (pool->started && !pool->writer.others)
         return false;
     return batch->operations != NULL || batch->stored > batch->handed_off || batch->rescued > 0
-           || batch->promoted > 0;
+           || batch->promoted > 0 || batch->by_triggers;
 }
 
 static bool tidy(pawl_pool *pool, bool idle)

@@ -189,6 +189,7 @@ typedef struct pawli_batch {
     pawli_claim *claimed;    /* taken from the blanks, in the order of the claims */
     size_t claimed_count, handed_off, rescued, stored, promoted;
     bool sweep_left;         /* a slice of what was to be swept */
+    bool by_triggers;        /* somebody's triggers have changed what waits, after the claims perhaps, or cancelled */
     bool refused;            /* the pool's own work met an error: not again at once */
     size_t commands;
 } pawli_batch;

@@ -1185,8 +1185,148 @@ static void an_inline_pool_finds_what_sql_enqueues(void **state)
     assert_ok(pawl_close(pool));
 }
 
-static const struct CMUnitTest tests[] = {
+/* ------------------------------------------------------------- triggers of the application */
+
+/* A job of priority 7 that succeeds has a follow-up, worth 10 to count_run(). */
+#define FOLLOWS_UP                                                                                  \
+    "CREATE TRIGGER theirs AFTER UPDATE OF status ON pawl_job WHEN NEW.status = 4 AND NEW.priority = 7 BEGIN" \
+    " INSERT INTO pawl_jobs (kind, queue, payload) VALUES ('count', 'next', 10); END"
+
+/* Goal: what an application's trigger enqueues in the pool's own transaction runs, with nobody else's commit to
+ * wake the pool (I10), and its id harms no other call (I17). */
+static void a_triggers_job_runs(void **state)
+{
+    temp *t = *state;
+    gate ran = GATE_INIT;
+    sqlite3 *db = file_with_tables(state);
+    sql_run(db, FOLLOWS_UP);
+    sql_close(db); /* nobody but the pool */
+    pawl_pool *pool = open_pool(t, .executors = 2);
+    assert_ok(pawl_register(pool, "count", count_run, &ran, NULL));
+    assert_ok(pawl_start(pool));
+    (void)put(pool, .kind = "count", .payload = "1", .payload_bytes = 1, .priority = 7);
+    assert_true(gate_await(&ran, 11));
+    for (int i = 0; i < 100; i++) /* beside what the executors report, in one batch now and then */
+        (void)put(pool, .kind = "count", .payload = "1", .payload_bytes = 1, .priority = i % 2 == 0 ? 7 : 0);
+    assert_true(gate_await(&ran, 11 + 100 + 500));
+    assert_ok(pawl_wait_idle(pool, 10000));
+    assert_ok(pawl_close(pool));
+    assert_counters_are_right(t->path);
+    assert_int_equal(look(t->path, "SELECT count(*) FROM pawl_jobs WHERE status = 'succeeded'"), 152);
+}
+
+/* Goal: the same where the trigger is made while the pool runs, and stands on the jobs' INSERT, so that the
+ * follow-up's id lies between those of one call. */
+static void a_triggers_job_beside_new_ones(void **state)
+{
+    temp *t = *state;
+    gate ran = GATE_INIT;
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    assert_ok(pawl_register(pool, "count", count_run, &ran, NULL));
+    assert_ok(pawl_start(pool));
+    change(t->path, "CREATE TRIGGER theirs AFTER INSERT ON pawl_job WHEN NEW.priority = 7 BEGIN"
+                    " INSERT INTO pawl_jobs (kind, queue, payload) VALUES ('count', 'next', 10); END");
+    pawl_job_spec specs[5];
+    int64_t ids[5];
+    for (int i = 0; i < 5; i++)
+        specs[i] = *PAWL_JOB(.kind = i == 4 ? "nobody's" : "count", .payload = "1", .payload_bytes = 1, .priority = 7);
+    assert_ok(pawl_enqueue_many(pool, specs, 5, ids, NULL));
+    assert_true(gate_await(&ran, 54));
+    assert_ok(pawl_enqueue(pool, &specs[4], NULL)); /* nothing for this pool but what the trigger adds */
+    assert_true(gate_await(&ran, 64));
+    assert_ok(pawl_wait_idle(pool, 10000));
+    for (int i = 1; i < 5; i++)
+        assert_true(ids[i] > ids[i - 1]);
+    assert_ok(pawl_close(pool));
+    assert_counters_are_right(t->path);
+    assert_int_equal(look(t->path, "SELECT count(*) FROM pawl_jobs"), 12);
+}
+
+static int run_then_next(pawl_job *job, void *arg)
+{
+    (void)arg;
+    assert_ok(pawl_job_then(job, PAWL_JOB(.kind = "count", .queue = "next", .payload = "100", .payload_bytes = 3)));
+    return PAWL_SUCCEEDED;
+}
+
+/* Goal: trigger and pool may add the same lane in one transaction. */
+static void a_triggers_lane_is_the_pools(void **state)
+{
+    temp *t = *state;
+    gate ran = GATE_INIT;
+    pawl_pool *pool = open_inline(t, .executors = 1);
+    assert_ok(pawl_register(pool, "first", run_then_next, NULL, NULL));
+    assert_ok(pawl_register(pool, "count", count_run, &ran, NULL));
+    assert_ok(pawl_start(pool));
+    change(t->path, FOLLOWS_UP);
+    (void)put(pool, .kind = "first", .priority = 7);
+    assert_ok(pawl_run_until_idle(pool));
+    assert_int_equal(gate_count(&ran), 110);
+    assert_ok(pawl_close(pool));
+    assert_counters_are_right(t->path);
+}
+
+static bool must_stop(void *arg)
+{
+    return pawl_job_should_stop(arg);
+}
+
+static int run_until_cancelled(pawl_job *job, void *arg)
+{
+    gate_add(arg, 1);
+    if (eventually(must_stop, job, 20000) && pawl_job_stop_reason(job) == PAWL_STOP_CANCEL)
+        gate_add(arg, 1);
+    return PAWL_CANCELLED;
+}
+
+/* Goal: a job that an application's trigger cancels is told of it, while it runs. */
+static void a_triggers_cancel_is_told(void **state)
+{
+    temp *t = *state;
+    gate runs = GATE_INIT, ran = GATE_INIT;
+    sqlite3 *db = file_with_tables(state);
+    sql_run(db, "CREATE TRIGGER theirs AFTER UPDATE OF status ON pawl_job WHEN NEW.status = 4 BEGIN"
+                " UPDATE pawl_jobs SET status = 'cancelled' WHERE kind = 'long'; END");
+    sql_close(db);
+    pawl_pool *pool = open_pool(t, .executors = 2);
+    assert_ok(pawl_register(pool, "long", run_until_cancelled, &runs, NULL));
+    assert_ok(pawl_register(pool, "count", count_run, &ran, NULL));
+    assert_ok(pawl_start(pool));
+    int64_t id = put(pool, .kind = "long");
+    assert_true(gate_await(&runs, 1));
+    (void)put(pool, .kind = "count", .payload = "1", .payload_bytes = 1);
+    assert_ok(pawl_wait_idle(pool, 30000));
+    assert_int_equal(gate_count(&runs), 2); /* it was told */
+    assert_int_equal(state_of(pool, id), PAWL_STATE_CANCELLED);
+    assert_ok(pawl_close(pool));
+    assert_counters_are_right(t->path);
+}
+
+/* Goal: nor are rows of the application's that go with a job forgotten, and what their trigger enqueues. */
+static void a_foreign_keys_trigger_counts(void **state)
+{
+    temp *t = *state;
+    gate ran = GATE_INIT;
+    sqlite3 *db = file_with_tables(state);
+    sql_run(db, "CREATE TABLE note (job INTEGER REFERENCES pawl_job (id) ON DELETE CASCADE);"
+                "CREATE TRIGGER theirs AFTER DELETE ON note BEGIN"
+                " INSERT INTO pawl_jobs (kind, payload) VALUES ('count', 10); END");
+    sql_close(db);
+    pawl_pool *pool = open_inline(t, .executors = 1, .keep_succeeded_ms = 1000);
+    assert_ok(pawl_register(pool, "count", count_run, &ran, NULL));
+    assert_ok(pawl_start(pool));
+    int64_t id = put(pool, .kind = "count", .payload = "1", .payload_bytes = 1);
+    assert_ok(pawl_run_until_idle(pool));
+    change(t->path, "INSERT INTO note VALUES (%" PRId64 ")", id);
+    assert_ok(pawl_clock_advance(pool, 100000000));
+    assert_ok(pawl_run_until_idle(pool)); /* it is pruned */
+    assert_int_equal(look(t->path, "SELECT count(*) FROM pawl_jobs WHERE id = %" PRId64, id), 0);
+    assert_int_equal(gate_count(&ran), 11);
+    assert_ok(pawl_close(pool));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, temp_setup, temp_teardown)
+static const struct CMUnitTest tests[] = {
     TEST(an_insert_that_is_wrong_is_refused),
     TEST(only_real_times_are_taken),
     TEST(rows_are_those_of_enqueue_in),
@@ -1218,6 +1358,11 @@ static const struct CMUnitTest tests[] = {
     TEST(a_running_pool_takes_what_sql_enqueues),
     TEST(priorities_of_sql_are_kept),
     TEST(an_inline_pool_finds_what_sql_enqueues),
+    TEST(a_triggers_job_runs),
+    TEST(a_triggers_job_beside_new_ones),
+    TEST(a_triggers_lane_is_the_pools),
+    TEST(a_triggers_cancel_is_told),
+    TEST(a_foreign_keys_trigger_counts),
 };
 
 int main(void)

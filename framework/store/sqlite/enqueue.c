@@ -49,7 +49,7 @@ int pawli_enqueue_prepare(pawli_sqlite *s, pawli_new_jobs *group)
     return SQLITE_OK;
 }
 
-/* Ids are given here, in the order of the calls, from the sequence that SQLite keeps. */
+/* Ids are given here, in the order of the calls, from the sequence that SQLite keeps; see pawli_sqlite.triggered. */
 static size_t number(pawli_sqlite *s, pawli_new_jobs *groups)
 {
     size_t fresh = 0;
@@ -92,10 +92,13 @@ static void answer(pawli_sqlite *s, pawli_new_jobs *group)
 
 int pawli_enqueue_insert(pawli_sqlite *s, pawli_new_jobs *groups)
 {
+    int rc = s->triggered ? pawli_read_last_id(s) : SQLITE_OK;
+    if (rc != SQLITE_OK)
+        return rc;
     int64_t fresh = (int64_t)number(s, groups);
     if (fresh > 0) {
         s->rows = groups;
-        int rc = pawli_run_plain(s, PAWLI_SQL_JOBS_INSERT);
+        rc = pawli_run_plain(s, PAWLI_SQL_JOBS_INSERT);
         s->rows = NULL;
         if (rc == SQLITE_OK && sqlite3_changes64(s->db) != fresh)
             rc = SQLITE_CONSTRAINT_TRIGGER; /* see pawli_change() */

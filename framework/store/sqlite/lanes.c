@@ -120,20 +120,32 @@ static int kind_id(pawli_sqlite *s, const char *kind, int64_t *out)
     int rc = pawli_read_integer(s, PAWLI_SQL_KIND_FIND, PAWLI_VALUES(TEXT(kind)), out, &found);
     if (rc != SQLITE_OK || found)
         return rc;
-    rc = pawli_run(s, PAWLI_SQL_KIND_ADD, TEXT(kind));
+    rc = pawli_change(s, PAWLI_SQL_KIND_ADD, TEXT(kind));
+    *out = sqlite3_last_insert_rowid(s->db);
+    return rc;
+}
+
+/* A trigger of somebody's may have added it in this transaction; its counters are read when that is over. */
+static int lane_id(pawli_sqlite *s, const pawli_lane *lane, int64_t kind, int64_t *out)
+{
+    bool found;
+    int rc = pawli_read_integer(s, PAWLI_SQL_LANE_FIND, PAWLI_VALUES(TEXT(lane->queue), NUM(kind)), out, &found);
+    if (rc != SQLITE_OK || found)
+        return rc;
+    rc = pawli_change(s, PAWLI_SQL_LANE_ADD, TEXT(lane->queue), NUM(kind));
     *out = sqlite3_last_insert_rowid(s->db);
     return rc;
 }
 
 static int store_lane(pawli_sqlite *s, pawli_lane *lane)
 {
-    int64_t kind = 0, ignored;
+    int64_t kind = 0, id = 0, ignored;
     int rc = kind_id(s, lane->kind, &kind);
     if (rc == SQLITE_OK)
-        rc = pawli_run(s, PAWLI_SQL_LANE_ADD, TEXT(lane->queue), NUM(kind));
+        rc = lane_id(s, lane, kind, &id);
     if (rc != SQLITE_OK)
         return rc;
-    set_id(&s->lanes, lane, sqlite3_last_insert_rowid(s->db));
+    set_id(&s->lanes, lane, id);
     lane->kind_id = kind;
     return pawli_read_integer(s, PAWLI_SQL_IS_PAUSED, PAWLI_VALUES(TEXT(lane->queue)), &ignored,
                               &lane->paused);

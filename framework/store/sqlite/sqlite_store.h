@@ -79,6 +79,8 @@ typedef struct pawli_sqlite {
     int64_t data_version;
     int64_t fence_base, fence; /* epoch × 2^40; the counter */
     int64_t last_id;           /* of sqlite_sequence */
+    int64_t schema_version;    /* SQLite's count of its changes, when it was looked at for … */
+    bool triggered;            /* … triggers that may write to pawl's tables in our own transactions */
     int64_t next_due_ms;
     bool fence_moved;
 
@@ -180,6 +182,7 @@ int pawli_aftermath_write(pawli_sqlite *s, const pawli_aftermath *after);
 pawl_status pawli_sqlite_begin(pawli_store *store, int64_t wait_ms);
 pawl_status pawli_sqlite_write(pawli_store *store, pawli_batch *batch);
 int pawli_sqlite_refresh(pawli_sqlite *s);
+int pawli_read_last_id(pawli_sqlite *s);
 int pawli_sqlite_commit(pawli_sqlite *s); /* marks the store as down if the outcome is unknown */
 
 /* checkpoint.c, recover.c, prune.c */

@@ -22,7 +22,15 @@ static const char *const texts[PAWLI_SQL_COUNT] = {
     [PAWLI_SQL_DATA_VERSION] = "PRAGMA data_version",
     [PAWLI_SQL_META_READ] = "SELECT value FROM pawl_meta WHERE key = ?1",
     [PAWLI_SQL_META_WRITE] = "UPDATE pawl_meta SET value = ?2 WHERE key = ?1",
-    /* SQLite's own AUTOINCREMENT goes by the greater one, too: somebody may have emptied sqlite_sequence. */
+    [PAWLI_SQL_SCHEMA_VERSION] = "PRAGMA schema_version",
+    /* Pawl has none on its tables. An action of a foreign key may begin at one of ours, and fire triggers. */
+    [PAWLI_SQL_TRIGGERED] =
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger'"
+        " AND tbl_name LIKE 'pawl\\_%' ESCAPE '\\' AND tbl_name <> 'pawl_jobs')"
+        " OR EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table'"
+        " AND name NOT LIKE 'pawl\\_%' ESCAPE '\\' AND sql LIKE '%references%pawl\\_%' ESCAPE '\\')",
+    /* The highest one counts, as for SQLite's own AUTOINCREMENT: somebody may have emptied sqlite_sequence, and a
+     * trigger's INSERT inside our own may leave it behind. */
     [PAWLI_SQL_LAST_ID] = "SELECT max(ifnull((SELECT max(seq) FROM sqlite_sequence WHERE name = 'pawl_job'), 0),"
                           " ifnull((SELECT max(id) FROM pawl_job), 0))",
     [PAWLI_SQL_NEXT_DUE] = "SELECT available_at FROM pawl_job INDEXED BY pawl_job_later"
@@ -32,6 +40,7 @@ static const char *const texts[PAWLI_SQL_COUNT] = {
                         " l.succeeded, l.failed, l.cancelled, l.blocked, l.enqueued, l.pruned,"
                         " EXISTS (SELECT 1 FROM pawl_paused p WHERE p.queue = l.queue)"
                         " FROM pawl_lane l JOIN pawl_kind k ON k.id = l.kind",
+    [PAWLI_SQL_LANE_FIND] = "SELECT id FROM pawl_lane WHERE queue = ?1 AND kind = ?2",
     [PAWLI_SQL_LANE_ADD] = "INSERT INTO pawl_lane (queue, kind) VALUES (?1, ?2)",
     [PAWLI_SQL_LANE_COUNT] = "UPDATE pawl_lane SET ready = ready + ?2, later = later + ?3,"
                              " running = running + ?4, succeeded = succeeded + ?5,"

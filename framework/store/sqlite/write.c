@@ -31,14 +31,36 @@ static int read_or(pawli_sqlite *s, pawli_sql sql, int64_t otherwise, int64_t *o
     return rc;
 }
 
+int pawli_read_last_id(pawli_sqlite *s)
+{
+    return read_or(s, PAWLI_SQL_LAST_ID, 0, &s->last_id);
+}
+
+/* Do triggers of somebody's, on pawl's tables or behind a foreign key, take part in our transactions? */
+static int look_for_triggers(pawli_sqlite *s)
+{
+    int64_t version = 0, triggered = 0;
+    int rc = read_or(s, PAWLI_SQL_SCHEMA_VERSION, 0, &version);
+    if (rc != SQLITE_OK || version == s->schema_version)
+        return rc;
+    rc = read_or(s, PAWLI_SQL_TRIGGERED, 0, &triggered);
+    if (rc != SQLITE_OK)
+        return rc;
+    s->triggered = triggered != 0;
+    s->schema_version = version;
+    return SQLITE_OK;
+}
+
 static int reload(pawli_sqlite *s)
 {
     int64_t epoch;
-    int rc = read_meta(s, "epoch", &epoch);
+    int rc = look_for_triggers(s);
+    if (rc == SQLITE_OK)
+        rc = read_meta(s, "epoch", &epoch);
     if (rc == SQLITE_OK)
         rc = read_meta(s, "fence", &s->fence);
     if (rc == SQLITE_OK)
-        rc = read_or(s, PAWLI_SQL_LAST_ID, 0, &s->last_id);
+        rc = pawli_read_last_id(s);
     if (rc == SQLITE_OK)
         rc = read_or(s, PAWLI_SQL_NEXT_DUE, PAWLI_NEVER, &s->next_due_ms);
     if (rc == SQLITE_OK)
@@ -163,6 +185,34 @@ static bool is_own_work(item_type type)
            || type == ITEM_PRUNE;
 }
 
+/* Of jobs that run here, by others than the pool's callers. */
+static bool has_new_cancels(pawli_sqlite *s)
+{
+    int64_t count = 0;
+    bool found;
+    return s->holder != 0
+           && pawli_read_integer(s, PAWLI_SQL_CANCELS_COUNT, PAWLI_VALUES(NUM(s->holder)), &count, &found) == SQLITE_OK
+           && found && count != s->cancels_seen;
+}
+
+/* What triggers of somebody's have written in this transaction has changed neither the counters in memory nor the
+ * last id: their jobs would wait for another connection's next commit (I10), and their lanes be added twice. */
+static int see_triggers_work(pawli_sqlite *s)
+{
+    if (!s->triggered)
+        return SQLITE_OK;
+    int64_t fence = s->fence, ready = pawli_lanes_total(s, PAWLI_COUNT_READY),
+            later = pawli_lanes_total(s, PAWLI_COUNT_LATER);
+    int rc = pawli_lanes_flush(s, s->batch->now_ms);
+    if (rc == SQLITE_OK)
+        rc = reload(s);
+    if (fence > s->fence)
+        s->fence = fence; /* I5: it is written last */
+    s->batch->by_triggers |= pawli_lanes_total(s, PAWLI_COUNT_READY) != ready
+                             || pawli_lanes_total(s, PAWLI_COUNT_LATER) != later || has_new_cancels(s);
+    return rc;
+}
+
 /* Applies one item under its own savepoint and writes its counters. SQLITE_OK: applied or refused. */
 static int apply_carefully(pawli_sqlite *s, item_type type, void *item, pawl_status *status)
 {
@@ -174,8 +224,10 @@ static int apply_carefully(pawli_sqlite *s, item_type type, void *item, pawl_sta
     rc = apply(s, type, item);
     if (rc == SQLITE_OK)
         rc = pawli_lanes_flush(s, s->batch->now_ms);
-    if (rc == SQLITE_OK)
-        return pawli_run_plain(s, PAWLI_SQL_ITEM_RELEASE);
+    if (rc == SQLITE_OK) {
+        rc = pawli_run_plain(s, PAWLI_SQL_ITEM_RELEASE);
+        return rc == SQLITE_OK ? see_triggers_work(s) : rc;
+    }
     *status = pawli_sqlite_failed(s, s->db, rc, "apply a command");
     s->batch->refused |= is_own_work(type);
     return sqlite3_get_autocommit(s->db) ? rc : undo_item(s, type);
@@ -245,12 +297,16 @@ static int apply_all(pawli_sqlite *s, own_work *own)
     if (rc == SQLITE_OK && !b->commands_only)
         rc = apply_item(s, ITEM_PROMOTE, NULL, &own->promote);
     if (rc == SQLITE_OK)
+        rc = see_triggers_work(s); /* the claims see it (I14) */
+    if (rc == SQLITE_OK)
         rc = enqueue_and_claim(s, b, own);
     if (rc == SQLITE_OK && !b->commands_only)
         rc = apply_item(s, ITEM_PRUNE, NULL, &own->prune);
     if (rc == SQLITE_OK)
         rc = pawli_lanes_flush(s, b->now_ms);
-    return rc == SQLITE_OK ? write_fence(s) : rc;
+    if (rc == SQLITE_OK)
+        rc = write_fence(s);
+    return rc == SQLITE_OK ? see_triggers_work(s) : rc;
 }
 
 static void reset_picked(pawli_sqlite *s)
@@ -300,7 +356,7 @@ static void reset_answers(pawli_batch *b)
     for (pawli_new_jobs *g = b->enqueues; g != NULL; g = g->next)
         g->status = PAWL_OK;
     b->claimed = NULL;
-    b->refused = false;
+    b->refused = b->by_triggers = false;
     b->claimed_count = b->handed_off = b->rescued = b->stored = b->promoted = 0;
 }
 
