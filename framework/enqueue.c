@@ -18,7 +18,7 @@ static pawl_status invalid(const char *field, const char *what)
     return pawli_fail(PAWL_ERR_INVALID, "job: %s %s", field, what);
 }
 
-static const char name_rule[] = "must be UTF-8, 1 to 255 bytes, without control characters";
+static const char name_rule[] = "must be UTF-8, 1 to 255 bytes, without control characters, U+FFFE and U+FFFF";
 
 static pawl_status read_key(const pawl_job_spec *spec, pawli_new_job *out)
 {

@@ -43,14 +43,19 @@ size_t pawli_utf8_step(const char *text, size_t bytes)
     return length;
 }
 
-bool pawli_utf8_valid(const char *text, size_t bytes)
+/* U+FFFE and U+FFFF, no characters: SQLite makes U+FFFD of them where the database stores its text as UTF-16, and
+ * so one of all three. */
+static bool is_changed_by_utf16(const char *text, size_t step)
 {
-    while (bytes > 0) {
-        size_t step = pawli_utf8_step(text, bytes);
-        if (step == 0)
+    return step == 3 && memcmp(text, "\xEF\xBF", 2) == 0 && (unsigned char)text[2] >= 0xBE;
+}
+
+bool pawli_text_storable(const char *text, size_t bytes)
+{
+    for (size_t at = 0, step; at < bytes; at += step) {
+        step = text[at] == '\0' ? 0 : pawli_utf8_step(text + at, bytes - at);
+        if (step == 0 || is_changed_by_utf16(text + at, step))
             return false;
-        text += step;
-        bytes -= step;
     }
     return true;
 }
@@ -71,7 +76,7 @@ bool pawli_name_valid(const char *name)
         return false;
     for (size_t at = 0, step; at < bytes; at += step) {
         step = pawli_utf8_step(name + at, bytes - at);
-        if (step == 0 || is_control(name + at, step))
+        if (step == 0 || is_control(name + at, step) || is_changed_by_utf16(name + at, step))
             return false;
     }
     return true;

@@ -10,9 +10,11 @@
 
 /* Length of the valid UTF-8 character at `text`, 1 to 4; 0 if there is none. NUL counts as one. */
 size_t pawli_utf8_step(const char *text, size_t bytes);
-bool pawli_utf8_valid(const char *text, size_t bytes);
 
-/* Is `name` a usable kind or queue: UTF-8, 1 to 255 bytes, no control characters? */
+/* Does every database give back the same bytes, if they are stored as text: UTF-8 without NUL, U+FFFE and U+FFFF? */
+bool pawli_text_storable(const char *text, size_t bytes);
+
+/* Is `name` a usable kind or queue: 1 to 255 bytes that are storable, no control characters? */
 bool pawli_name_valid(const char *name);
 
 /* Copies `text` into `out` as valid UTF-8 without NUL, clipped at a character boundary to less than

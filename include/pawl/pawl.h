@@ -221,7 +221,7 @@ typedef struct pawl_handler_options {
 
 typedef struct pawl_job_spec {
     size_t struct_size;
-    const char *kind;              /* required; UTF-8, 1 to 255 bytes, no control characters */
+    const char *kind;              /* required; UTF-8, 1 to 255 bytes, no control characters, U+FFFE, U+FFFF */
     const char *queue;             /* default "default"; UTF-8, up to 255 bytes */
     const void *payload;           /* any bytes */
     size_t payload_bytes;

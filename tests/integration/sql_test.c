@@ -119,11 +119,14 @@ static void an_insert_that_is_wrong_is_refused(void **state)
         { "idempotency_key", "'a' || char(0)", "idempotency_key must be text" },
         { "idempotency_key", "CAST(x'6b80' AS TEXT)", "idempotency_key must be text" },
         { "idempotency_key", "CAST(x'eda080' AS TEXT)", "idempotency_key must be text" },
+        { "idempotency_key", "CAST(x'efbfbe' AS TEXT)", "idempotency_key must be text" },
+        { "idempotency_key", "CAST(x'61efbfbf' AS TEXT)", "idempotency_key must be text" },
+        { "queue", "CAST(x'61efbfbf' AS TEXT)", "queue must be text" },
         { "idempotency_key", "printf('%.*c', 256, 'x')", "idempotency_key must be text" },
         { "idempotency_key", "replace(hex(zeroblob(64)), '0', 'ä')", "idempotency_key must be text" },
     };
     static const char *const kinds[] = { "NULL", "''", "5", "x'61'", "'a' || char(9)", "'a' || char(127)",
-                                         "'a' || char(133)", "char(0)", "CAST(x'c3' AS TEXT)",
+                                         "'a' || char(133)", "char(0)", "CAST(x'c3' AS TEXT)", "CAST(x'efbfbe' AS TEXT)",
                                          "printf('%.*c', 256, 'x')" };
     char sql[512];
     sqlite3 *db = file_with_tables(state);
@@ -349,6 +352,13 @@ static void check_keys_between(const char *path)
         { "\xFF", 1, NULL },
         { "k\x80", 2, NULL },
         { "\xED\xA0\x80", 3, NULL },
+        /* One to the database, if it were text in UTF-16: */
+        { "\xEF\xBF\xBD", 3, "char(65533)" },
+        { "\xEF\xBF\xBE", 3, NULL },
+        { "\xEF\xBF\xBF", 3, NULL },
+        { "\xEF\xBB\xBF" "bom", 6, "char(65279) || 'bom'" },
+        { "\xF0\x9F\xBF\xBE", 4, "char(131070)" },
+        { "\xF4\x8F\xBF\xBF", 4, "char(1114111)" },
     };
     pawl_pool *pool = check_open(PAWL_OPTIONS(.store = path, .log = check_quiet, .executors = 1));
     sqlite3 *db = sql_open(path);
@@ -421,6 +431,11 @@ static void a_utf_16_database_is_no_different(void **state)
     assert_changes_nothing(db, sql);
     assert_refused(db, "INSERT INTO pawl_jobs (kind) VALUES (replace(hex(zeroblob(64)), '0', 'ä'))",
                    "kind must be text");
+    /* U+FFFE and U+FFFF, in either order of the bytes: C stores no such text. */
+    assert_refused(db, "INSERT INTO pawl_jobs (kind, idempotency_key) VALUES ('k', CAST(x'feff6100' AS TEXT) || 'a' ||"
+                       " CAST(x'fffe6100' AS TEXT))", "idempotency_key must be text");
+    assert_refused(db, "INSERT INTO pawl_jobs (kind, idempotency_key) VALUES ('k', CAST(x'6100ffff6100' AS TEXT))",
+                   "idempotency_key must be text");
     sql_run(db, "INSERT INTO pawl_jobs (kind, available_at) VALUES ('größer', '2100-01-01 01:02:03.004')");
     assert_holds(db, "available_at = 4102448523004 FROM pawl_job WHERE id = (SELECT id FROM pawl_last)");
     end_file(state, db);

@@ -10,7 +10,7 @@
  * way it is the same bytes, and one key has one form (I16). */
 pawli_value pawli_key_value(const void *key, size_t bytes)
 {
-    bool is_text = key != NULL && memchr(key, '\0', bytes) == NULL && pawli_utf8_valid(key, bytes);
+    bool is_text = key != NULL && pawli_text_storable(key, bytes);
     return is_text ? TEXTN(key, bytes) : BLOB(key, bytes);
 }
 
