@@ -397,6 +397,40 @@ static void foreign_objects_under_our_names(void **state)
     }
 }
 
+static void spoil_a_page(const char *path, int64_t page)
+{
+    static const char garbage[4096] = "not a page";
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(file >= 0);
+    assert_int_equal(pwrite(file, garbage, sizeof garbage, (page - 1) * 4096), sizeof garbage);
+    assert_int_equal(close(file), 0);
+}
+
+/* Goal: pawl's own tables are not called foreign, whatever has become of them: who renames them does harm. */
+static void own_tables_in_a_bad_way(void **state)
+{
+    static const char *const changes[] = { "DELETE FROM pawl_meta", "DELETE FROM pawl_meta WHERE key = 'schema'",
+                                           "DROP TABLE pawl_meta" };
+    temp *t = *state;
+    for (size_t i = 0; i <= sizeof changes / sizeof changes[0]; i++) {
+        (void)unlink(t->path);
+        assert_ok(pawl_close(open_pool(t, .executors = 1)));
+        bool damaged = i == sizeof changes / sizeof changes[0];
+        sqlite3 *db = sql_open(t->path);
+        int64_t page = sql_integer(db, "SELECT rootpage FROM sqlite_schema WHERE name = 'pawl_meta'");
+        assert_int_equal(sql_integer(db, "PRAGMA page_size"), 4096);
+        if (!damaged)
+            sql_run(db, changes[i]);
+        sql_close(db);
+        if (damaged)
+            spoil_a_page(t->path, page);
+        assert_refused(t, t->path, PAWL_ERR_STORE);
+        assert_text_has(pawl_error_message(), damaged ? "the file is damaged" : "their version is missing");
+        assert_text_has(pawl_error_message(), "restore a backup");
+        assert_null(strstr(pawl_error_message(), "rename"));
+    }
+}
+
 /* Goal: a file from a newer version is refused as such and left alone (R9). */
 static void a_newer_file(void **state)
 {
@@ -662,6 +696,7 @@ static const struct CMUnitTest tests[] = {
     TEST(error_texts_are_cleaned_and_bounded),
     TEST(a_file_that_is_not_sqlite),
     TEST(foreign_objects_under_our_names),
+    TEST(own_tables_in_a_bad_way),
     TEST(a_newer_file),
     TEST(paths_that_name_no_file),
     TEST(a_link_is_the_file_it_points_to),

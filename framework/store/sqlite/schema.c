@@ -130,26 +130,46 @@ static pawl_status judge(int64_t version, const char *path)
     return PAWL_OK;
 }
 
+static pawl_status cannot_read(sqlite3 *db, const char *path, int rc)
+{
+    return pawli_fail(pawli_sqlite_status(rc), "%s: cannot read the schema: %s%s", path, sqlite3_errmsg(db),
+                      pawli_sqlite_remedy(rc));
+}
+
+/* No version is to be found. That the objects are not ours is said only if it is so: who renames the tables of a
+ * file that is damaged, or busy, has done harm. */
+static pawl_status explain_no_version(sqlite3 *db, const char *path)
+{
+    int64_t ours = 0;
+    bool found;
+    int rc = read_number(db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('pawl_kind',"
+                             " 'pawl_lane', 'pawl_job', 'pawl_holder')", &ours, &found);
+    if (rc != SQLITE_OK)
+        return cannot_read(db, path, rc);
+    if (ours == 4)
+        return pawli_fail(PAWL_ERR_STORE, "%s: holds pawl's tables, but their version is missing: somebody has emptied "
+                                          "or dropped pawl_meta; restore a backup", path);
+    return pawli_fail(PAWL_ERR_INVALID, "%s: has objects named pawl_… that are not pawl's; rename them, or use "
+                                        "another file", path);
+}
+
 /* Which schema of ours the file holds: 0 for none. An older one is for pawli_sqlite_schema_prepare(). */
 pawl_status pawli_sqlite_schema_check(sqlite3 *db, const char *path, int64_t *version)
 {
     int64_t objects = 0;
-    bool found, has_meta = false;
+    bool found;
     *version = 0;
     int rc = read_number(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'pawl\\_%' ESCAPE '\\'",
                          &objects, &found);
-    if (rc == SQLITE_OK && objects > 0)
-        has_meta = read_number(db, "SELECT value FROM pawl_meta WHERE key = 'schema'", version, &found)
-                       == SQLITE_OK && found;
     if (rc != SQLITE_OK)
-        return pawli_fail(pawli_sqlite_status(rc), "%s: cannot read the schema: %s%s", path,
-                          sqlite3_errmsg(db), pawli_sqlite_remedy(rc));
+        return cannot_read(db, path, rc);
     if (objects == 0)
         return PAWL_OK;
-    if (!has_meta)
-        return pawli_fail(PAWL_ERR_INVALID, "%s: has objects named pawl_… that are not pawl's; rename "
-                                            "them, or use another file", path);
-    return judge(*version, path);
+    rc = read_number(db, "SELECT value FROM pawl_meta WHERE key = 'schema'", version, &found);
+    if (rc == SQLITE_OK && found)
+        return judge(*version, path);
+    return rc == SQLITE_OK || rc == SQLITE_ERROR /* no such table or column */ ? explain_no_version(db, path)
+                                                                               : cannot_read(db, path, rc);
 }
 
 /* The same for a reader, which cannot bring it up to date. */
