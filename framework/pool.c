@@ -134,7 +134,6 @@ static void init_locks(pawl_pool *pool)
     (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     (void)pthread_mutex_init(&pool->life_lock, NULL);
     (void)pthread_mutex_init(&pool->role_lock, NULL);
-    (void)pthread_mutex_init(&pool->attach_lock, NULL);
     (void)pthread_mutex_init(&pool->registry_lock, NULL);
     (void)pthread_mutex_init(&pool->quiet_lock, NULL);
     (void)pthread_cond_init(&pool->quiet, &monotonic);
@@ -157,7 +156,6 @@ static void free_pool(pawl_pool *pool)
     (void)pthread_cond_destroy(&pool->quiet);
     (void)pthread_mutex_destroy(&pool->quiet_lock);
     (void)pthread_mutex_destroy(&pool->registry_lock);
-    (void)pthread_mutex_destroy(&pool->attach_lock);
     (void)pthread_mutex_destroy(&pool->role_lock);
     (void)pthread_mutex_destroy(&pool->life_lock);
     free(pool);

@@ -23,7 +23,6 @@
 #include "watch.h"
 #include "writer.h"
 
-struct pawli_attachment;
 
 struct pawl_pool {
     /* Set by pawl_open(), then read-only. */
@@ -64,8 +63,6 @@ struct pawl_pool {
     pthread_mutex_t quiet_lock; /* a stop waits for the last claim to end, a handler for its heartbeat */
     pthread_cond_t quiet;
     _Atomic bool is_quiet;
-    pthread_mutex_t attach_lock;
-    struct pawli_attachment *attachment; /* under it: a list */
 };
 
 enum {
@@ -86,6 +83,6 @@ bool pawli_pool_in_handler(const pawl_pool *pool);
 void pawli_pool_tell_quiet(pawl_pool *pool);
 
 /* attach.c: the pool lets go of its attached connections. */
-void pawli_attachments_end(pawl_pool *pool);
+void pawli_attachments_end(const pawl_pool *pool);
 
 #endif

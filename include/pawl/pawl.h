@@ -344,9 +344,13 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_enqueue_in(struct sqlite3 *db, const c
                                                      const pawl_job_spec *spec, int64_t *id_out);
 
 /** Prepares the application's connection for pawl_enqueue_in(): switches its automatic checkpoints
- *  off, replaces its WAL hook, and wakes the pool at its commits. Undo with pawl_detach_db() before
- *  the connection is closed; after pawl_close() the hook does nothing.
- *  Threads: the one that uses `db`. Errors: INVALID, NOMEM, STORE, CLOSED. */
+ *  off, replaces its WAL hook, and wakes the pool at its commits. The connection must have opened the pool's
+ *  file, or ATTACHed it before. It may be attached to several pools; attached again to the same one it stays
+ *  attached once (PAWL_OK), which also puts the hook back if the application has replaced it.
+ *  Undo with pawl_detach_db() before the connection is closed; after pawl_close() the hook does nothing. What was
+ *  detached stays without automatic checkpoints, and needs them switched on only if it outlives every pool.
+ *  Threads: the one that uses `db`. Errors: INVALID (NULL, another file), NOMEM, STORE, CLOSED; of
+ *  pawl_detach_db() NOT_FOUND (not attached), CLOSED. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_attach(pawl_pool *pool, struct sqlite3 *db);
 PAWL_API pawl_status pawl_detach_db(pawl_pool *pool, struct sqlite3 *db);
 
