@@ -478,6 +478,55 @@ static void a_living_pool_of_the_old_version_is_respected(void **state)
 
 /* ------------------------------------------------------------------------------- at once */
 
+static void count_upgrades(pawl_log_level level, const char *line, void *arg)
+{
+    int *counts = arg;
+    if (strstr(line, "upgrading the tables of an older pawl") == NULL)
+        return;
+    counts[0]++;
+    counts[1] += level == PAWL_LOG_INFO && strstr(line, "with 27 jobs") != NULL;
+    counts[2] += level == PAWL_LOG_WARNING && strstr(line, "with 2000027 jobs: this may take minutes") != NULL;
+}
+
+/* Goal: an upgrade is announced before it begins, with the jobs there are; loudly if it may take long. */
+static void an_upgrade_is_announced(void **state)
+{
+    temp *t = *state;
+    int counts[3] = { 0, 0, 0 };
+    for (int i = 0; i < 2; i++) {
+        pawl_pool *pool = NULL;
+        const char *path = temp_file(t, i == 0 ? "few.db" : "many.db");
+        make_old_file(path, 4, "");
+        if (i == 1) /* as the counters say */
+            change(path, "UPDATE pawl_lane SET succeeded = succeeded + 2000000, enqueued = enqueued + 2000000"
+                         " WHERE id = 1");
+        for (int again = 0; again < 2; again++) {
+            assert_ok(pawl_open(PAWL_OPTIONS(.store = path, .log = count_upgrades, .log_arg = counts), &pool));
+            assert_ok(pawl_close(pool));
+        }
+    }
+    assert_int_equal(counts[0], 2);
+    assert_int_equal(counts[1], 1);
+    assert_int_equal(counts[2], 1);
+}
+
+/* Goal: who cannot upgrade because of a lock hears that somebody else may be doing it. */
+static void who_meets_an_upgrade_is_told(void **state)
+{
+    temp *t = *state;
+    pawl_pool *pool = NULL;
+    make_old_file(t->path, 4, "");
+    sqlite3 *db = sql_open(t->path);
+    sql_run(db, "BEGIN IMMEDIATE");
+    assert_status(pawl_open(PAWL_OPTIONS(.store = t->path, .log = check_quiet, .store_timeout_ms = 50), &pool),
+                  PAWL_ERR_BUSY);
+    assert_text_has(pawl_error_message(), "may be upgrading them");
+    assert_text_has(pawl_error_message(), "try again later");
+    sql_run(db, "ROLLBACK");
+    sql_close(db);
+    assert_ok(pawl_close(open_pool(t, .executors = 1)));
+}
+
 #define OPENERS 16
 
 /* Goal: sixteen processes that open the old file at the same moment all succeed, and it is upgraded once. */
@@ -624,6 +673,8 @@ static const struct CMUnitTest tests[] = {
     TEST(what_is_not_understood_is_left_alone),
     TEST(the_old_form_of_a_key_is_refused),
     TEST(a_living_pool_of_the_old_version_is_respected),
+    TEST(an_upgrade_is_announced),
+    TEST(who_meets_an_upgrade_is_told),
     TEST(sixteen_open_it_at_once),
     TEST(killed_in_the_middle),
     TEST(an_upgrade_without_room_leaves_the_old_file),

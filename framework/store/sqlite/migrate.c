@@ -4,7 +4,9 @@
  * words), names are counted in bytes whatever the database's encoding is, failed jobs get an index, and
  * pawl_jobs becomes writable. No table is copied: the columns' declarations are edited in the schema, as
  * SQLite's documentation describes for constraints, since what is stored in a row does not depend on them.
- * So a large file needs neither its size again nor its time, and the application's own triggers stay.
+ * So the application's own triggers stay, and what takes room and time are the rows whose key becomes text: each
+ * is written anew, and so is its place in the index. With keys on most jobs that may be as much as the file once
+ * more in the log, and half a minute for two million; meanwhile nobody else can write, or open the file.
  * Threads: the writer's role, at open, before anything else has used the connection.
  * Keeps:   R9 once and whole, however many processes open at the same moment; I20, ids and fences: no row
  *          is added, moved or counted. */
@@ -159,11 +161,30 @@ static pawl_status upgrade_rows_and_views(pawli_sqlite *s)
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "upgrade pawl's tables");
 }
 
+#define MANY_JOBS 100000
+
+/* Before it begins, as it may take a while. The counters are near enough. */
+static void tell_of_it(pawli_sqlite *s)
+{
+    sqlite3_stmt *row = NULL;
+    int64_t count = 0;
+    if (sqlite3_prepare_v2(s->db, "SELECT sum(enqueued - pruned) FROM pawl_lane", -1, &row, NULL) == SQLITE_OK
+        && sqlite3_step(row) == SQLITE_ROW)
+        count = sqlite3_column_int64(row, 0);
+    (void)sqlite3_finalize(row);
+    pawli_log_line(s->host.log, count >= MANY_JOBS ? PAWL_LOG_WARNING : PAWL_LOG_INFO,
+                   "%s: upgrading the tables of an older pawl, with %" PRId64 " jobs%s", s->path, count,
+                   count >= MANY_JOBS ? ": this may take minutes, and beside the file as much room as it has; nobody "
+                                        "else can write to it until then"
+                                      : "");
+}
+
 pawl_status pawli_sqlite_migrate(pawli_sqlite *s)
 {
     pawl_status st = refuse_while_others_run(s);
     if (st != PAWL_OK)
         return st;
+    tell_of_it(s);
     (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL); /* or the schema cannot be edited */
     st = edit_declarations(s);
     (void)sqlite3_exec(s->db, "PRAGMA writable_schema = OFF", NULL, NULL, NULL);

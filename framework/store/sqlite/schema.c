@@ -223,13 +223,25 @@ static pawl_status prepare_in_transaction(pawli_sqlite *s)
     return rc == SQLITE_OK ? PAWL_OK : pawli_sqlite_failed(s, s->db, rc, "create pawl's tables");
 }
 
+/* Who holds the lock is probably doing the same, and with many jobs that takes its time. */
+static pawl_status cannot_begin(pawli_sqlite *s, int rc, const char *doing)
+{
+    int64_t version = 0;
+    pawl_status st = pawli_sqlite_failed(s, s->db, rc, doing);
+    if (st != PAWL_ERR_BUSY || pawli_sqlite_schema_check(s->db, s->path, &version) != PAWL_OK || version == 0)
+        return st;
+    return pawli_fail(PAWL_ERR_BUSY, "%s: has the tables of an older pawl, and another process holds the write lock: "
+                                     "it may be upgrading them, which with many jobs takes minutes; try again later",
+                      s->path);
+}
+
 /* Creates the tables, or brings older ones up to date, in one transaction: whole or not at all (R9). */
 pawl_status pawli_sqlite_schema_prepare(pawli_sqlite *s)
 {
     static const char doing[] = "create or upgrade pawl's tables";
     int rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL); /* R1 */
     if (rc != SQLITE_OK)
-        return pawli_sqlite_failed(s, s->db, rc, doing);
+        return cannot_begin(s, rc, doing);
     pawl_status st = prepare_in_transaction(s);
     if (st == PAWL_OK) {
         rc = sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
