@@ -41,6 +41,7 @@ static void let_go(void *arg)
     free(arg);
 }
 
+/* cppcheck-suppress constParameter ; SQLite's prototype */
 static int on_commit(void *arg, sqlite3 *db, const char *schema, int frames)
 {
     (void)arg;
