@@ -34,7 +34,7 @@ static int call_or_skip(pawl_job *job)
     return is_over(job, &outcome) ? outcome : call_handler(job);
 }
 
-/* False: this is a forked child, in which the handler returned as well. The job is the parent's, and so is
+/* False: this is a forked child, in which the handler, or the backoff function, returned as well. The job is the parent's, and so is
  * the mapped record of it (R10): the thread ends, and with it, being the only one, the child. */
 static bool run(pawl_pool *pool, pawl_job *job, uint32_t number)
 {
@@ -48,6 +48,8 @@ static bool run(pawl_pool *pool, pawl_job *job, uint32_t number)
         return false;
     pawli_dispatch_done(&pool->dispatch);
     pawli_job_returned(job, returned);
+    if (pawli_fork_mark_is_child(&pool->fork_mark))
+        return false;
     /* After it: a backoff function still belongs to the job, and a detached one takes a slot of its own. */
     pawli_handler_job_set(NULL);
     pawli_crash_mark(NULL, 0);

@@ -3,6 +3,7 @@
 #include "fork_mark.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,4 +39,12 @@ void pawli_fork_mark_fini(pawli_fork_mark *mark)
 bool pawli_fork_mark_is_child(const pawli_fork_mark *mark)
 {
     return mark->page != NULL ? mark->page[0] == 0 : mark->pid != getpid();
+}
+
+/* There is no way back: between here and whatever called us lies the parent's work. Nothing of the application's is
+ * to run on the way out either, no function of atexit() and no destructor, as its own threads are not there. */
+void pawli_end_if_child(const pawli_fork_mark *mark)
+{
+    if (mark != NULL && pawli_fork_mark_is_child(mark))
+        _exit(EXIT_SUCCESS);
 }

@@ -47,6 +47,8 @@ pawl_status pawl_step(pawl_pool *pool, bool *progress)
                                           "PAWL_OK");
     bool wrote = step_writer(pool, &st);
     bool ran = pawli_executor_step(pool, 0, false);
+    if (pawli_fork_mark_is_child(&pool->fork_mark)) /* forked in the handler */
+        return pawli_pool_enter(pool, 0);
     if (progress != NULL)
         *progress = wrote || ran;
     return st;

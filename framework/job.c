@@ -43,6 +43,8 @@ static void drop_effects(pawl_job *job)
         job->effects = gone->next;
         if (gone->drop != NULL)
             gone->drop(gone->arg);
+        if (pawli_role_now() == PAWLI_ROLE_WRITER) /* else the job is abandoned, and the pool may be gone */
+            pawli_end_if_child(&job->pool->fork_mark);
         if (gone->then != NULL)
             pawli_enqueue_release(PAWLI_CONTAINER(gone->then, pawli_enqueue_request, group));
         free(gone);
@@ -371,10 +373,12 @@ static void decide(pawl_job *job, int returned)
     job->ending.fallback = pawli_judge(&trial);
 }
 
+/* In a child that the backoff function forks it is not posted: the parent does that. */
 static void post_finalize(pawl_job *job, int returned)
 {
     decide(job, returned);
-    pawli_channel_post(&job->pool->channel, &job->finalize); /* J2 */
+    if (!pawli_fork_mark_is_child(&job->pool->fork_mark))
+        pawli_channel_post(&job->pool->channel, &job->finalize); /* J2 */
 }
 
 static bool detach(pawl_job *job)
@@ -419,6 +423,8 @@ static pawl_status finish_detached(pawl_job *job, int outcome)
     if (job->holds_slot)
         pawli_presence_let_go(&pool->presence, job->detached_slot);
     post_finalize(job, outcome);
+    if (pawli_fork_mark_is_child(&pool->fork_mark))
+        return forked(job);
     (void)atomic_fetch_sub(&pool->dispatch.detached, 1); /* last: a close waits for it */
     return lost ? pawli_fail(PAWL_ERR_LEASE_LOST, "the claim was lost") : PAWL_OK;
 }

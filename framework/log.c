@@ -26,4 +26,5 @@ void pawli_log_line(const pawli_log *log, pawl_log_level level, const char *form
         log->fn(level, line, log->arg);
     else
         write_to_stderr(level, line);
+    pawli_end_if_child(log->fork_mark);
 }

@@ -2,7 +2,7 @@
  * enqueues, and is where other processes are watched (watch.c, peers.c).
  * Threads: pawl-loop; answer() and notify() from the writer's role.
  * Keeps:   G3 nothing of libuv's thread pool; a wake-up is not a message: the messages are in a list;
- *          handles are closed before their memory goes. */
+ *          handles are closed before their memory goes; R10 a forked child does not run the loop. */
 #include "loop.h"
 
 #include <errno.h>
@@ -59,13 +59,16 @@ void pawli_loop_wake(pawli_loop *loop)
         (void)uv_async_send(&loop->handles->wake);
 }
 
-static void call_back(pawli_enqueue_request *enqueue)
+/* A child that the callback forks must not get back into the loop: its epoll and eventfd are the parent's, whose
+ * wake-ups it would take. */
+static void call_back(pawli_loop *loop, pawli_enqueue_request *enqueue)
 {
     pawl_status st = enqueue->request.status;
     const pawli_new_job *job = &enqueue->jobs[0];
     if (st == PAWL_OK && job->exists)
         st = PAWL_EXISTS;
     enqueue->done(st, st >= 0 ? job->id : 0, enqueue->done_arg);
+    pawli_end_if_child(&PAWLI_CONTAINER(loop, pawl_pool, loop)->fork_mark);
     pawli_enqueue_release(enqueue);
 }
 
@@ -75,7 +78,7 @@ void pawli_loop_deliver(pawli_loop *loop)
     pawli_role before = pawli_role_set(PAWLI_ROLE_LOOP); /* also where another thread stands in for it */
     while (oldest != NULL) {
         pawli_command *next = oldest->next;
-        call_back((pawli_enqueue_request *)(void *)oldest);
+        call_back(loop, (pawli_enqueue_request *)(void *)oldest);
         oldest = next;
     }
     (void)pawli_role_set(before);

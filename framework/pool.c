@@ -113,6 +113,7 @@ static pawl_status open_store(pawl_pool *pool)
     const pawli_store_host host = {
         .options = &pool->options,
         .log = &pool->log,
+        .fork_mark = &pool->fork_mark,
         .names = pool->names,
         .serve = serve,
         .backoff = backoff,
@@ -164,9 +165,9 @@ static void free_pool(pawl_pool *pool)
 static pawl_status build(pawl_pool *pool)
 {
     pool->path = pool->options.store; /* until the store has made it absolute */
-    pool->log = (pawli_log){ pool->options.log, pool->options.log_arg };
     pawli_clock_init(&pool->clock, is_inline(pool));
     pawli_fork_mark_init(&pool->fork_mark);
+    pool->log = (pawli_log){ pool->options.log, pool->options.log_arg, &pool->fork_mark };
     atomic_init(&pool->random, pool->options.seed);
     init_locks(pool);
     pawli_dispatch_init(&pool->dispatch);

@@ -13,6 +13,7 @@
 
 #include <pawl/pawl.h>
 
+#include "../fork_mark.h"
 #include "../log.h"
 #include "../names.h"
 #include "../options.h"
@@ -209,6 +210,7 @@ typedef struct pawli_outlook {
 typedef struct pawli_store_host {
     const pawli_options *options;
     const pawli_log *log;
+    const pawli_fork_mark *fork_mark; /* asked after each of the application's functions (R10); NULL: there is no pool */
     pawli_names *names;
     pawli_service *(*serve)(void *arg, const char *queue, const char *kind); /* NULL: not served */
     int64_t (*backoff)(void *arg, const char *kind, uint32_t failure);

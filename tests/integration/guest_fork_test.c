@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,13 @@
 
 #define LONG_MS 20000 /* the test has failed */
 
-/* A child that hangs is the failure; its signal ends it. */
+/* A child that hangs is the failure; its signal ends it. On a thread of pawl's it would be blocked. */
 static void bound_the_child(void)
 {
+    sigset_t alarm_alone;
+    (void)sigemptyset(&alarm_alone);
+    (void)sigaddset(&alarm_alone, SIGALRM);
+    (void)pthread_sigmask(SIG_UNBLOCK, &alarm_alone, NULL);
     (void)alarm(15);
 }
 
@@ -148,6 +153,279 @@ static void a_childs_crash_is_not_the_parents(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     assert_int_equal(atomic_load(&pool->presence.crash->signal), 0);
     assert_ok(pawl_close(pool));
+}
+
+/* -------------------------------------------------------------- from any other function */
+
+/* The functions of one job, of which one forks, once; its child returns from it. */
+typedef struct returner {
+    pid_t parent;
+    gate forked, told;
+    _Atomic bool armed;
+    _Atomic pid_t child;
+    pawl_job *job;
+} returner;
+
+#define RETURNER_INIT { .parent = getpid(), .forked = GATE_INIT, .told = GATE_INIT, .armed = true }
+
+static void fork_once(returner *r)
+{
+    if (!atomic_exchange(&r->armed, false))
+        return;
+    pid_t child = fork();
+    if (child == 0) {
+        bound_the_child();
+        return;
+    }
+    atomic_store(&r->child, child);
+    gate_add(&r->forked, 1);
+}
+
+static pawl_status forking_effect(void *db, pawl_job *job, void *arg)
+{
+    returner *r = arg;
+    (void)job;
+    fork_once(r);
+    if (getpid() != r->parent)
+        return PAWL_OK;
+    return sqlite3_exec(db, "INSERT INTO applied VALUES (1)", NULL, NULL, NULL) == SQLITE_OK ? PAWL_OK : PAWL_ERR_STORE;
+}
+
+/* Slow enough for the log. */
+static pawl_status slow_effect(void *db, pawl_job *job, void *arg)
+{
+    (void)db;
+    (void)job;
+    (void)arg;
+    nap_ms(80);
+    return PAWL_OK;
+}
+
+static void forking_drop(void *arg)
+{
+    fork_once(arg);
+}
+
+static int64_t forking_backoff(uint32_t attempt, const char *error, void *arg)
+{
+    (void)attempt;
+    (void)error;
+    fork_once(arg);
+    return 3600000;
+}
+
+static void forking_done(pawl_status status, int64_t id, void *arg)
+{
+    returner *r = arg;
+    (void)id;
+    fork_once(r);
+    gate_add(&r->told, status == PAWL_OK);
+}
+
+static void forking_log(pawl_log_level level, const char *line, void *arg)
+{
+    (void)level;
+    if (strstr(line, "on_success") != NULL)
+        fork_once(arg);
+}
+
+static pawl_status forking_db_open(void *db, void *arg)
+{
+    (void)db;
+    fork_once(arg);
+    return PAWL_OK;
+}
+
+static int succeed_by_forking_effect(pawl_job *job, void *arg)
+{
+    return pawl_job_on_success(job, forking_effect, arg, NULL) == PAWL_OK ? PAWL_SUCCEEDED : PAWL_FAILED;
+}
+
+static int succeed_by_forking_drop(pawl_job *job, void *arg)
+{
+    return pawl_job_on_success(job, apply, arg, forking_drop) == PAWL_OK ? PAWL_SUCCEEDED : PAWL_FAILED;
+}
+
+static int succeed_slowly(pawl_job *job, void *arg)
+{
+    return pawl_job_on_success(job, slow_effect, arg, NULL) == PAWL_OK ? PAWL_SUCCEEDED : PAWL_FAILED;
+}
+
+static int retry(pawl_job *job, void *arg)
+{
+    (void)job;
+    (void)arg;
+    return PAWL_RETRY;
+}
+
+static int detach(pawl_job *job, void *arg)
+{
+    returner *r = arg;
+    r->job = job;
+    gate_add(&r->told, 1);
+    return PAWL_DETACHED;
+}
+
+/* In the child: it should not have come so far. */
+static void assert_parent(const returner *r)
+{
+    if (getpid() != r->parent)
+        _exit(1);
+}
+
+static void assert_child_ended(returner *r)
+{
+    assert_parent(r);
+    assert_true(gate_await(&r->forked, 1));
+    assert_int_equal(exit_code_of(atomic_load(&r->child)), 0);
+}
+
+static void serve_returner(pawl_pool *pool, pawl_handler_fn fn, returner *r)
+{
+    pawl_handler_options options = PAWL_HANDLER_OPTIONS_INIT;
+    if (fn == retry || fn == detach) { /* it is asked before an effect, too */
+        options.backoff_fn = forking_backoff;
+        options.backoff_arg = r;
+    }
+    assert_ok(pawl_register(pool, "k", fn, r, &options));
+    assert_ok(pawl_start(pool));
+}
+
+/* The pool is the parent's alone, and works. */
+static void assert_works_and_closes(pawl_pool *pool, const temp *t, const returner *r)
+{
+    assert_ok(pawl_wait_idle(pool, LONG_MS));
+    for (int i = 0; i < 20; i++)
+        (void)put(pool, .kind = "other");
+    assert_ok(pawl_close(pool));
+    assert_parent(r);
+    char text[16];
+    assert_string_equal(look_text(t->path, text, sizeof text, "PRAGMA integrity_check"), "ok");
+    assert_counters_are_right(t->path);
+}
+
+static void assert_returner_ends(const temp *t, unsigned flags, pawl_handler_fn fn, pawl_state becomes)
+{
+    returner r = RETURNER_INIT;
+    pawl_pool *pool = check_open(PAWL_OPTIONS(.store = t->path, .flags = flags, .executors = 1, .log = forking_log,
+                                              .log_arg = &r));
+    change(t->path, "CREATE TABLE applied (x)");
+    serve_returner(pool, fn, &r);
+    int64_t id = put(pool, .kind = "k");
+    pawl_status st = pawl_wait_idle(pool, LONG_MS);
+    assert_child_ended(&r);
+    assert_ok(st);
+    assert_int_equal(state_of(pool, id), becomes);
+    assert_works_and_closes(pool, t, &r);
+    assert_int_equal(look(t->path, "SELECT count(*) FROM applied"), fn == succeed_by_forking_effect);
+}
+
+/* Goal: a child that is forked inside of the parent's transaction, and returns there, does not end that beside the
+ * parent: it ends itself (R10, I1, I19). */
+static void an_effects_child_that_returns_ends(void **state)
+{
+    assert_returner_ends(*state, 0, succeed_by_forking_effect, PAWL_STATE_SUCCEEDED);
+}
+
+static void an_effects_child_ends_in_an_inline_pool(void **state)
+{
+    assert_returner_ends(*state, PAWL_OPEN_INLINE, succeed_by_forking_effect, PAWL_STATE_SUCCEEDED);
+}
+
+static void a_drop_functions_child_that_returns_ends(void **state)
+{
+    assert_returner_ends(*state, 0, succeed_by_forking_drop, PAWL_STATE_SUCCEEDED);
+}
+
+static void a_backoff_functions_child_that_returns_ends(void **state)
+{
+    assert_returner_ends(*state, 0, retry, PAWL_STATE_PENDING);
+}
+
+static void a_log_hooks_child_that_returns_ends(void **state)
+{
+    assert_returner_ends(*state, 0, succeed_slowly, PAWL_STATE_SUCCEEDED);
+}
+
+/* Goal: the child of a callback does not go back into the loop, where it would take the parent's wake-ups. */
+static void a_callbacks_child_that_returns_ends(void **state)
+{
+    temp *t = *state;
+    returner r = RETURNER_INIT;
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    assert_ok(pawl_start(pool));
+    assert_ok(pawl_enqueue_async(pool, PAWL_JOB(.kind = "other"), forking_done, &r));
+    assert_child_ended(&r);
+    for (int i = 2; i <= 50; i++) {
+        assert_ok(pawl_enqueue_async(pool, PAWL_JOB(.kind = "other"), forking_done, &r));
+        assert_true(gate_await(&r.told, i));
+    }
+    assert_works_and_closes(pool, t, &r);
+}
+
+/* Goal: likewise where the application's own thread calls it. */
+static void a_callbacks_child_ends_in_an_inline_pool(void **state)
+{
+    temp *t = *state;
+    returner r = RETURNER_INIT;
+    pawl_pool *pool = open_inline(t, .executors = 1);
+    assert_ok(pawl_start(pool));
+    assert_ok(pawl_enqueue_async(pool, PAWL_JOB(.kind = "other"), forking_done, &r));
+    pawl_status st = pawl_run_until_idle(pool);
+    assert_child_ended(&r);
+    assert_ok(st);
+    assert_int_equal(gate_count(&r.told), 1);
+    assert_works_and_closes(pool, t, &r);
+}
+
+static void a_child_of_db_open_that_returns_ends(void **state)
+{
+    temp *t = *state;
+    returner r = RETURNER_INIT;
+    pawl_pool *pool = open_pool(t, .executors = 1, .db_open = forking_db_open, .db_open_arg = &r);
+    assert_child_ended(&r);
+    assert_ok(pawl_start(pool));
+    assert_works_and_closes(pool, t, &r);
+}
+
+/* Goal: the child of a handler of an inline pool is told by the very call that ran it. */
+static void an_inline_handlers_child_is_told(void **state)
+{
+    temp *t = *state;
+    pid_t parent = getpid();
+    forker f = { .done = GATE_INIT, .goes_on = true };
+    pawl_pool *pool = open_inline(t, .executors = 1);
+    assert_ok(pawl_register(pool, "k", fork_inside, &f, NULL));
+    assert_ok(pawl_start(pool));
+    (void)put(pool, .kind = "k");
+    pawl_status st = PAWL_OK;
+    for (int i = 0; i < 10 && st == PAWL_OK && getpid() == parent; i++)
+        st = pawl_step(pool, NULL);
+    if (getpid() != parent)
+        _exit(st == PAWL_ERR_FORKED && pawl_step(pool, NULL) == PAWL_ERR_FORKED ? 0 : 1);
+    assert_ok(st);
+    assert_int_equal(exit_code_of(f.child), 0);
+    assert_ok(pawl_close(pool));
+}
+
+/* Goal: the child of a backoff function that the application's own thread calls, as it finishes a detached job, is
+ * told there, and the job is the parent's. */
+static void a_finishers_child_is_told(void **state)
+{
+    temp *t = *state;
+    returner r = RETURNER_INIT;
+    pawl_pool *pool = open_pool(t, .executors = 1);
+    serve_returner(pool, detach, &r);
+    int64_t id = put(pool, .kind = "k");
+    assert_true(gate_await(&r.told, 1));
+    pawl_status st = pawl_job_finish(r.job, PAWL_RETRY);
+    if (getpid() != r.parent)
+        _exit(st == PAWL_ERR_FORKED && pawl_close(pool) == PAWL_ERR_FORKED ? 0 : 1);
+    assert_ok(st);
+    assert_child_ended(&r);
+    assert_ok(pawl_wait_idle(pool, LONG_MS));
+    assert_int_equal(attempts_of(pool, id), 1);
+    assert_works_and_closes(pool, t, &r);
 }
 
 /* ------------------------------------------------------------------------ while all works */
@@ -310,6 +588,16 @@ static void a_program_inherits_nothing(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(a_handlers_child_is_told),
     TEST(a_handlers_child_that_returns_ends),
+    TEST(an_effects_child_that_returns_ends),
+    TEST(an_effects_child_ends_in_an_inline_pool),
+    TEST(a_drop_functions_child_that_returns_ends),
+    TEST(a_backoff_functions_child_that_returns_ends),
+    TEST(a_log_hooks_child_that_returns_ends),
+    TEST(a_callbacks_child_that_returns_ends),
+    TEST(a_callbacks_child_ends_in_an_inline_pool),
+    TEST(a_child_of_db_open_that_returns_ends),
+    TEST(an_inline_handlers_child_is_told),
+    TEST(a_finishers_child_is_told),
     TEST(a_childs_crash_is_not_the_parents),
     TEST(children_of_a_working_process_harm_nothing),
     TEST(a_child_may_open_a_pool_of_its_own),

@@ -411,6 +411,7 @@ static pawl_status adopt_hooks(pawli_sqlite *s)
     if (rc != SQLITE_OK)
         return pawli_sqlite_failed(s, s->db, rc, "prepare the connection");
     pawl_status st = o->db_open != NULL ? o->db_open(s->db, o->db_open_arg) : PAWL_OK;
+    pawli_end_if_child(s->host.fork_mark);
     if (st != PAWL_OK)
         return pawli_fail(st, "%s: the application's db_open function answered %s", s->path,
                           pawl_status_name(st));

@@ -1,7 +1,8 @@
 /* finalize.c - ends claims: success with its effects, and every other ending.
  * Threads: the writer's role, inside its transaction.
  * Keeps:   I6 only where status = running and the fence matches, checked in the write itself;
- *          I7 one ending; I9 attempts; I19 effects exactly with the success. */
+ *          I7 one ending; I9 attempts; I19 effects exactly with the success;
+ *          R10 a child that a function forks leaves the connection alone. */
 #include <stdio.h>
 
 #include "sqlite_store.h"
@@ -162,6 +163,7 @@ static pawl_status call_effect(pawli_sqlite *s, pawl_job *job, const pawli_effec
     s->host.applying(s->host.arg, pawl_job_fence(job));
     s->in_user_code = true;
     pawl_status st = effect->fn(s->db, job, effect->arg);
+    pawli_end_if_child(s->host.fork_mark); /* before anything else: the transaction is the parent's */
     s->in_user_code = false;
     s->host.applying(s->host.arg, 0);
     (void)pawli_role_set(before);

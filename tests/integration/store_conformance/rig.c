@@ -67,7 +67,7 @@ void pool_open(rig *r, pool *p, const char *name)
     memset(p, 0, sizeof *p);
     p->rig = r;
     assert_ok(pawli_options_init(&p->options, &given));
-    p->log = (pawli_log){ check_quiet, &p->log_lines };
+    p->log = (pawli_log){ check_quiet, &p->log_lines, NULL };
     p->services[SERVE_TWO].in_flight_max = 2;
     p->names = pawli_names_create();
     assert_non_null(p->names);
