@@ -8,7 +8,8 @@
 
 #include "status.h"
 
-/* The synchronous signals stay open, so that the host's crash handler works (G1). */
+/* What a fault sends must be open, also where the starter has blocked all there is, to wait for signals in one thread
+ * (sigwait): a fault whose signal is blocked kills at once, past the host's crash handler (G1), and unnoted. */
 static void asynchronous_signals(sigset_t *set)
 {
     static const int synchronous[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
@@ -20,15 +21,14 @@ static void asynchronous_signals(sigset_t *set)
 pawl_status pawli_thread_start(pthread_t *thread, size_t stack_bytes, void *(*main)(void *), void *arg)
 {
     pthread_attr_t attributes;
-    sigset_t blocked, before;
+    sigset_t blocked;
     int error = pthread_attr_init(&attributes);
     if (error != 0)
         return pawli_fail(PAWL_ERR_NOMEM, "cannot start a thread: %s", strerror(error));
     (void)pthread_attr_setstacksize(&attributes, stack_bytes);
     asynchronous_signals(&blocked);
-    (void)pthread_sigmask(SIG_BLOCK, &blocked, &before); /* the new thread inherits the mask */
+    (void)pthread_attr_setsigmask_np(&attributes, &blocked); /* the starter's own stays as it is */
     error = pthread_create(thread, &attributes, main, arg);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attributes);
     if (error != 0)
         return pawli_fail(PAWL_ERR_NOMEM, "cannot start a thread: %s; lower executors, or raise the "

@@ -1,11 +1,13 @@
 /* guest_host_test.c - what a host may have set for its whole process, and what we must not: its locale, its
- * umask, its standard output, its other pools; and that the shared library can be unloaded. */
+ * umask, its standard output, its signal masks, its other pools; and that the shared library can be unloaded. */
 #include "check.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,6 +196,101 @@ static void nothing_is_written_to_standard_output(void **state)
     assert_int_equal(st.st_size, 0);
 }
 
+/* ------------------------------------------------------------------------------- the signals */
+
+static const int of_faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+
+static bool is_of_faults(int signal_number)
+{
+    for (size_t i = 0; i < sizeof of_faults / sizeof of_faults[0]; i++)
+        if (of_faults[i] == signal_number)
+            return true;
+    return false;
+}
+
+/* From /proc/self/task/ID/status; false: it has ended. */
+static bool read_task(const char *id, char name[64], uint64_t *blocked)
+{
+    char path[300], line[256];
+    int found = 0;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%s/status", id);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        found += sscanf(line, "Name: %63s", name) == 1;
+        if (strncmp(line, "SigBlk:", 7) == 0) {
+            *blocked = strtoull(line + 7, NULL, 16);
+            found++;
+        }
+    }
+    if (file != NULL)
+        (void)fclose(file);
+    return found == 2;
+}
+
+static void assert_mask_is_a_guests(const char *name, uint64_t blocked)
+{
+    for (int n = 1; n <= SIGRTMAX; n++) {
+        if (n == SIGKILL || n == SIGSTOP || (n > SIGSYS && n < SIGRTMIN))
+            continue; /* nobody can block them; and glibc's own */
+        bool is_blocked = (blocked >> (n - 1) & 1) != 0;
+        if (is_blocked == is_of_faults(n))
+            print_error("%s: signal %d is %s\n", name, n, is_blocked ? "blocked" : "open");
+        assert_true(is_blocked != is_of_faults(n));
+    }
+}
+
+/* How many threads of pawl's there are. */
+static int check_masks(void)
+{
+    char name[64];
+    int threads = 0;
+    DIR *d = opendir("/proc/self/task");
+    assert_non_null(d);
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
+        uint64_t blocked = 0;
+        if (entry->d_name[0] == '.' || !read_task(entry->d_name, name, &blocked)
+            || strncmp(name, "pawl-", 5) != 0)
+            continue;
+        assert_mask_is_a_guests(name, blocked);
+        threads++;
+    }
+    (void)closedir(d);
+    return threads;
+}
+
+/* A thread has its name as soon as it runs. */
+static bool all_are_named(void *arg)
+{
+    return check_masks() >= *(const int *)arg;
+}
+
+static void look_at_masks(const temp *t, const sigset_t *of_starter)
+{
+    sigset_t before, after;
+    int expected = 4; /* two executors, the writer, the loop */
+    pawl_pool *pool = open_pool(t, .executors = 2);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, of_starter, &before), 0);
+    pawl_status st = pawl_start(pool);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, &after), 0);
+    assert_ok(st);
+    for (int n = 1; n <= SIGRTMAX; n++) /* and the starter's is its own */
+        if (n != SIGKILL && n != SIGSTOP)
+            assert_int_equal(sigismember(&after, n), sigismember(of_starter, n));
+    assert_true(eventually(all_are_named, &expected, LONG_MS));
+    assert_ok(pawl_close(pool));
+}
+
+/* Goal: whatever the thread that starts the pool has blocked, in our threads the host's signals are blocked, and those
+ * of a fault open, for its crash handler (G1). */
+static void the_starters_mask_changes_nothing(void **state)
+{
+    sigset_t mask;
+    (void)sigemptyset(&mask);
+    look_at_masks(*state, &mask);
+    (void)sigfillset(&mask);
+    look_at_masks(*state, &mask);
+}
+
 /* ------------------------------------------------------------------------------ many pools */
 
 enum { POOLS = 6, EACH = 60 };
@@ -322,6 +419,7 @@ static const struct CMUnitTest tests[] = {
     TEST(the_hosts_locale_changes_nothing),
     TEST(files_are_private_under_any_umask),
     TEST(nothing_is_written_to_standard_output),
+    TEST(the_starters_mask_changes_nothing),
     TEST(many_pools_in_one_process),
     TEST(the_library_can_be_unloaded),
 };
