@@ -6,9 +6,12 @@
 
 #include <stdatomic.h>
 
+/* The fence of no job: the signal came on the thread of a job that another pool of the process ran. */
+#define PAWLI_CRASH_ELSEWHERE UINT64_MAX
+
 /* In the mapped side file, so that it outlives the process. */
 typedef struct pawli_crash_note {
-    _Atomic uint64_t fence; /* of the job on whose thread the signal came; 0: on none of the pool's */
+    _Atomic uint64_t fence; /* of the job on whose thread the signal came; 0: on no job's; or ELSEWHERE */
     _Atomic int32_t signal; /* written last; 0: no note */
     int32_t unused;
 } pawli_crash_note;

@@ -70,7 +70,7 @@ typedef struct pawli_record {
     size_t count;
     size_t on_threads; /* so many of them, the first, ran on the pool's own threads */
     int signal;        /* that ended the process; 0: not noted */
-    uint64_t culprit;  /* then: the job on whose thread it came; 0: on no thread of the pool */
+    uint64_t culprit;  /* then: the job on whose thread it came; 0: on no job's; or PAWLI_CRASH_ELSEWHERE */
 } pawli_record;
 
 pawli_life pawli_presence_probe(const pawli_presence *presence, const pawli_holder *holder,

@@ -147,7 +147,8 @@ typedef struct pawli_rescue {
     size_t started_count;
     size_t on_threads;       /* … so many of them, the first, on the pool's own threads */
     int signal;              /* that ended the process; 0: not known, and neither is the culprit */
-    uint64_t culprit;        /* fence of the job on whose thread it came; 0: on no thread of the pool */
+    uint64_t culprit;        /* fence of the job on whose thread it came; 0: on no job's;
+                              * PAWLI_CRASH_ELSEWHERE, which is no fence: of another pool's */
     bool complete;           /* the answer: no claim of it is left */
     pawl_status status;
 } pawli_rescue;

@@ -269,8 +269,10 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_start(pawl_pool *pool);
  *  FPE, ILL, TRAP, SYS and ABRT of the whole process; it writes a note of a few bytes and lets happen what
  *  would have happened without it. pawl_stop() takes it away after the last such pool. An application that
  *  installs a crash handler after pawl_start() calls this function from it instead: it is async-signal-safe.
- *  Nothing can be noted of SIGKILL. A fault that the application's handler mends by returning leaves no note; one
- *  that it jumps out of (siglongjmp), outside of a pawl handler, leaves it until the next one. Any thread; does nothing without a running pool with note_crashes. */
+ *  Nothing can be noted of SIGKILL; a signal that was sent to the process (kill) names no job. A fault that the
+ *  application's handler mends by returning leaves no note; one that it jumps out of (siglongjmp), outside of a
+ *  pawl handler, leaves it until the next one. Any thread; does nothing without a running pool with
+ *  note_crashes. */
 PAWL_API void pawl_note_crash(int signal);
 
 /** Waits until all earlier calls are answered, no claim is held here (detached jobs included) and no

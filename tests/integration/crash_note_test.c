@@ -146,6 +146,22 @@ static void culprit_among_two_pools(void **state)
     assert_culprit_alone_is_charged(of(state), "2", "null", SIGSEGV, "SIGSEGV");
 }
 
+/* Nor has what the other pool runs on a thread of the application: the culprit is known, if not to that pool. */
+static void a_detached_job_of_the_other_pool_is_not_charged(void **state)
+{
+    const temp *t = of(state);
+    child c;
+    put_jobs(t, "apart", 1, 5);
+    put_jobs(t, "null", 1, 5);
+    start_crasher(&c, t, "2", "1", "");
+    assert_dies_of(&c, SIGSEGV);
+    rescue(t);
+    assert_int_equal(attempts(t, "null"), 1);
+    assert_error(t, "null", "SIGSEGV in this job's handler");
+    assert_int_equal(attempts(t, "apart"), 0);
+    assert_error(t, "apart", "SIGSEGV in another job's handler");
+}
+
 static bool has_failed(const temp *t, const char *kind)
 {
     return look(t->path, "SELECT count(*) FROM pawl_jobs WHERE kind = '%s' AND status = 'failed'", kind) == 1;
@@ -322,6 +338,21 @@ static void a_signal_from_outside(void **state)
     assert_bystanders(of(state), NULL, SIGSEGV);
 }
 
+/* Such a signal comes on any thread, so that the job that it meets there has nothing to do with it. */
+static void a_signal_to_the_process_that_comes_on_a_jobs_thread(void **state)
+{
+    const temp *t = of(state);
+    child c;
+    put_jobs(t, "beside", 3, 5);
+    put_jobs(t, "queued", 1, 5);
+    start_crasher(&c, t, "1", "3", "");
+    assert_dies_of(&c, SIGSEGV);
+    rescue(t);
+    assert_neighbours_are_not_charged(t, 3);
+    assert_int_equal(attempts(t, "queued"), 0);
+    assert_error(t, "queued", "SIGSEGV outside of the handlers");
+}
+
 /* ------------------------------------------------------------------- what was survived */
 
 /* Three neighbours run; the process is killed with SIGKILL: nobody is known to be the culprit. */
@@ -418,6 +449,66 @@ static void a_crash_after_one_of_a_child(void **state)
     assert_the_next_note_is_right(of(state), "", "fork\n", "child 11");
 }
 
+/* Goal: what is mended on one thread does not unsay what another has crashed of, while that one's handler is still
+ * busy with it. */
+static void a_fault_that_is_mended_beside_a_crash(void **state)
+{
+    const temp *t = of(state);
+    child c;
+    put_jobs(t, "beside", 3, 5);
+    put_jobs(t, "null", 1, 5);
+    start_crasher(&c, t, "1", "3", "linger");
+    assert_true(child_says(&c, "handler", NULL, 0, READY_MS));
+    child_tell(&c, "page\n");
+    assert_true(child_says(&c, "lives", NULL, 0, READY_MS));
+    child_kill(&c);
+    child_close(&c);
+    rescue(t);
+    assert_int_equal(attempts(t, "null"), 1);
+    assert_error(t, "null", "SIGSEGV in this job's handler");
+    assert_neighbours_are_not_charged(t, 3);
+}
+
+static bool has_succeeded(void *arg)
+{
+    const temp *t = arg;
+    return look(t->path, "SELECT count(*) FROM pawl_jobs WHERE kind = 'page' AND status = 'succeeded'") == 1;
+}
+
+static void a_fault_that_is_mended_in_a_job_beside_a_crash(void **state)
+{
+    const temp *t = of(state);
+    child c;
+    put_jobs(t, "beside", 2, 5);
+    put_jobs(t, "null", 1, 5);
+    start_crasher(&c, t, "1", "2", "linger");
+    assert_true(child_says(&c, "handler", NULL, 0, READY_MS));
+    put_jobs(t, "page", 1, 5);
+    assert_true(eventually(has_succeeded, (void *)(uintptr_t)t, READY_MS));
+    child_kill(&c);
+    child_close(&c);
+    rescue(t);
+    assert_int_equal(attempts(t, "null"), 1);
+    assert_error(t, "null", "SIGSEGV in this job's handler");
+    assert_neighbours_are_not_charged(t, 2);
+}
+
+/* A job goes on after a fault that its host's handler has jumped out of; then another one kills the process. */
+static void a_crash_beside_a_job_that_was_jumped_out_of(void **state)
+{
+    const temp *t = of(state);
+    child c;
+    put_jobs(t, "jumps", 1, 5);
+    start_crasher(&c, t, "1", "1", "jump");
+    assert_true(child_says(&c, "start jumps", NULL, 0, READY_MS));
+    put_jobs(t, "abort", 1, 5);
+    assert_dies_of(&c, SIGABRT);
+    rescue(t);
+    assert_int_equal(attempts(t, "abort"), 1);
+    assert_error(t, "abort", "SIGABRT in this job's handler");
+    assert_int_equal(attempts(t, "jumps"), 0);
+}
+
 /* ----------------------------------------------------------------- the application's handlers */
 
 /* Returns the wait status; counts how often the host's handler spoke. */
@@ -461,6 +552,36 @@ HOST(simple, null)
 HOST(chain, null)
 HOST(note, null)
 HOST(chain, raise)
+
+/* Goal: a crash reporter that ends the process from elsewhere does not talk the culprit out of it. */
+static void assert_the_culprit_stays(const temp *t, const char *host)
+{
+    int calls;
+    int status = crash_with_host(t, host, "null", &calls);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+}
+
+static void a_host_that_ends_by_another_signal(void **state)
+{
+    assert_the_culprit_stays(of(state), "report");
+}
+
+static void a_host_whose_thread_aborts(void **state)
+{
+    assert_the_culprit_stays(of(state), "reporter");
+}
+
+/* Goal: while it runs, that is blocked which it asked for, and no more. */
+static void a_host_with_a_mask_of_its_own(void **state)
+{
+    const temp *t = of(state);
+    child c;
+    put_jobs(t, "null", 1, 5);
+    start_crasher(&c, t, "1", "0", "mask");
+    assert_true(child_says(&c, "its own mask", NULL, 0, READY_MS));
+    assert_dies_of(&c, SIGSEGV);
+}
 
 /* SIGSEGV that is sent to a process that ignores it does nothing. */
 static void what_was_ignored_stays_ignored(void **state)
@@ -584,6 +705,26 @@ static void dispositions_come_back(void **state)
     assert_int_equal(sigaction(SIGTRAP, &trap, NULL), 0);
 }
 
+/* Goal: of what was there at an earlier start nothing is remembered, be it that only the mask has changed since. */
+static void a_changed_mask_comes_back(void **state)
+{
+    struct sigaction trap, own;
+    pawl_pool *pool = open_pool(of(state), .executors = 1, .note_crashes = true);
+    set_own(&trap);
+    assert_ok(pawl_start(pool));
+    assert_ok(pawl_stop(pool, 0));
+    assert_int_equal(sigaction(SIGTRAP, NULL, &own), 0);
+    (void)sigaddset(&own.sa_mask, SIGUSR2);
+    assert_int_equal(sigaction(SIGTRAP, &own, NULL), 0);
+    dispositions before = dispositions_now();
+    assert_ok(pawl_start(pool));
+    assert_ok(pawl_stop(pool, 0));
+    dispositions now = dispositions_now();
+    assert_same(&before, &now);
+    assert_int_equal(sigaction(SIGTRAP, &trap, NULL), 0);
+    assert_ok(pawl_close(pool));
+}
+
 /* What the host has put there since is its own. */
 static void a_later_handler_is_left_alone(void **state)
 {
@@ -634,6 +775,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(culprit_by_breakpoint),
     in_a_directory(culprit_by_illegal),
     in_a_directory(culprit_among_two_pools),
+    in_a_directory(a_detached_job_of_the_other_pool_is_not_charged),
     in_a_directory(a_killer_fails_and_its_neighbours_finish),
     in_a_directory(a_killer_waits_between_its_deaths),
     in_a_directory(a_deadly_effect_with_notes),
@@ -646,6 +788,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(nothing_is_noted_of_a_kill),
     in_a_directory(a_crash_of_the_applications_own_thread),
     in_a_directory(a_signal_from_outside),
+    in_a_directory(a_signal_to_the_process_that_comes_on_a_jobs_thread),
     in_a_directory(a_fault_that_was_mended_in_a_job),
     in_a_directory(a_fault_that_was_mended_elsewhere),
     in_a_directory(a_crash_of_a_forked_child),
@@ -653,7 +796,13 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(a_crash_after_one_that_was_mended),
     in_a_directory(a_crash_after_one_that_was_jumped_out_of),
     in_a_directory(a_crash_after_one_of_a_child),
+    in_a_directory(a_fault_that_is_mended_beside_a_crash),
+    in_a_directory(a_fault_that_is_mended_in_a_job_beside_a_crash),
+    in_a_directory(a_crash_beside_a_job_that_was_jumped_out_of),
     in_a_directory(a_host_that_exits),
+    in_a_directory(a_host_that_ends_by_another_signal),
+    in_a_directory(a_host_whose_thread_aborts),
+    in_a_directory(a_host_with_a_mask_of_its_own),
     in_a_directory(a_host_of_kind_once_for_null),
     in_a_directory(a_host_of_kind_simple_for_null),
     in_a_directory(a_host_of_kind_chain_for_null),
@@ -663,6 +812,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(a_pool_comes_and_goes_among_mended_faults),
     in_a_directory(without_notes_nothing_is_changed),
     in_a_directory(dispositions_come_back),
+    in_a_directory(a_changed_mask_comes_back),
     in_a_directory(a_later_handler_is_left_alone),
     in_a_directory(a_note_without_pools_is_nothing),
 };

@@ -428,6 +428,79 @@ static void a_finishers_child_is_told(void **state)
     assert_works_and_closes(pool, t, &r);
 }
 
+/* ------------------------------------------------------------ while handlers come and go */
+
+static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+#define FATAL_COUNT (sizeof fatal / sizeof fatal[0])
+
+typedef void (*any_handler)(int, siginfo_t *, void *);
+
+/* How many of them have another handler than that. */
+static int count_others(const any_handler *handlers)
+{
+    int others = 0;
+    for (size_t i = 0; i < FATAL_COUNT; i++) {
+        struct sigaction now;
+        (void)sigaction(fatal[i], NULL, &now);
+        others += now.sa_sigaction != handlers[i];
+    }
+    return others;
+}
+
+static _Atomic bool may_end;
+
+/* As pools with note_crashes do that start and stop. */
+static void *come_and_go(void *arg)
+{
+    pawli_crash_note note = { .signal = 0 };
+    while (!atomic_load(&may_end)) {
+        if (pawli_crash_note_add(&note) != PAWL_OK)
+            return NULL;
+        pawli_crash_note_remove(&note);
+    }
+    return arg;
+}
+
+static void come_and_go_as_a_child(const any_handler *before)
+{
+    pawli_crash_note note = { .signal = 0 };
+    (void)alarm(10);
+    if (pawli_crash_note_add(&note) != PAWL_OK)
+        _exit(1);
+    if (count_others(before) != FATAL_COUNT)
+        _exit(2);
+    pawli_crash_note_remove(&note);
+    _exit(count_others(before) == 0 ? 0 : 3);
+}
+
+/* Goal: a child that is forked while another thread puts the handlers of note_crashes in place, or takes them away,
+ * can do so as well, and finds them as they were. */
+static void a_child_may_note_crashes_of_its_own(void **state)
+{
+    any_handler before[FATAL_COUNT];
+    pthread_t thread;
+    (void)state;
+    for (size_t i = 0; i < FATAL_COUNT; i++) {
+        struct sigaction now;
+        assert_int_equal(sigaction(fatal[i], NULL, &now), 0);
+        before[i] = now.sa_sigaction;
+    }
+    atomic_store(&may_end, false);
+    assert_int_equal(pthread_create(&thread, NULL, come_and_go, before), 0);
+    for (int i = 0; i < 200; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            come_and_go_as_a_child(before);
+        int answer = exit_code_of(child);
+        assert_int_equal(answer, 0);
+    }
+    void *ended;
+    atomic_store(&may_end, true);
+    assert_int_equal(pthread_join(thread, &ended), 0);
+    assert_non_null(ended);
+}
+
 /* ------------------------------------------------------------------------ while all works */
 
 enum { JOBS = 3000, PRODUCERS = 2, CHILDREN = 40 };
@@ -599,6 +672,7 @@ static const struct CMUnitTest tests[] = {
     TEST(an_inline_handlers_child_is_told),
     TEST(a_finishers_child_is_told),
     TEST(a_childs_crash_is_not_the_parents),
+    TEST(a_child_may_note_crashes_of_its_own),
     TEST(children_of_a_working_process_harm_nothing),
     TEST(a_child_may_open_a_pool_of_its_own),
     TEST(a_program_inherits_nothing),

@@ -2,7 +2,7 @@
  *
  *   crasher DB NOTES EXECUTORS NEIGHBOURS [HOST]
  *
- * NOTES: how many pools with note_crashes (0: one pool without, 2: a second one beside, without handlers). A job that
+ * NOTES: how many pools with note_crashes (0: one pool without, 2: a second one beside, which serves "apart"). A job that
  * crashes waits until NEIGHBOURS jobs of kind "beside" run. HOST names what the application itself does with signals;
  * see `hosts`. It says on standard output, a line each: "ready", "start KIND ID", "lives", and what its host says. On
  * standard input: "go" lets the neighbours end, "stop" closes the pool, any other word is done on the main thread. */
@@ -29,7 +29,8 @@ static _Atomic int beside_now;
 static _Atomic bool may_end;
 static int neighbours;
 static char *page; /* nobody may touch it, until a host mends that */
-static sigjmp_buf back_to_main;
+static sigjmp_buf back_to_main, back_to_job;
+static _Thread_local bool is_job_that_jumps;
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Also from signal handlers: texts without numbers are copied and no more.
@@ -125,6 +126,12 @@ static void by_an_illegal_instruction(void)
     __builtin_trap();
 }
 
+/* As a signal comes that was sent to the process: it tells nothing of the thread. */
+static void by_a_queued_one(void)
+{
+    (void)pthread_sigqueue(pthread_self(), SIGSEGV, (union sigval){ .sival_int = 0 });
+}
+
 static void by_kill(void)
 {
     (void)kill(getpid(), SIGKILL);
@@ -141,7 +148,7 @@ static const struct {
 } ways[] = { { "null", by_null },      { "abort", by_abort }, { "division", by_division },
              { "file", by_a_short_file }, { "stack", by_its_stack }, { "raise", by_raise },
              { "breakpoint", by_a_breakpoint }, { "illegal", by_an_illegal_instruction },
-             { "kill", by_kill },      { "page", by_the_page } };
+             { "queued", by_a_queued_one }, { "kill", by_kill }, { "page", by_the_page } };
 #define WAYS (sizeof ways / sizeof ways[0])
 
 /* ------------------------------------------------------------------------------ the kinds */
@@ -175,6 +182,15 @@ static int crash_at_once(pawl_job *job, void *arg)
     say_start(job);
     crash();
     return PAWL_SUCCEEDED; /* some host has mended it */
+}
+
+/* Goes on as a neighbour after its fault. */
+static int jump_out(pawl_job *job, void *arg)
+{
+    is_job_that_jumps = true;
+    if (sigsetjmp(back_to_job, 1) == 0)
+        by_null();
+    return beside(job, arg);
 }
 
 static pawl_status crash_in_the_transaction(void *db, pawl_job *job, void *arg)
@@ -250,6 +266,21 @@ static int detach(pawl_job *job, void *arg)
     return PAWL_DETACHED;
 }
 
+static void *count_and_finish_never(void *arg)
+{
+    pause_ms(50); /* the handler has returned */
+    (void)atomic_fetch_add(&beside_now, 1);
+    return finish_never(arg);
+}
+
+/* One of the neighbours, once it is detached. */
+static int detach_apart(pawl_job *job, void *arg)
+{
+    pthread_t thread;
+    (void)arg;
+    return pthread_create(&thread, NULL, count_and_finish_never, job) == 0 ? PAWL_DETACHED : PAWL_FAILED;
+}
+
 static const int64_t soon[] = { 1 };
 
 static void serve(pawl_pool *pool, const char *kind, pawl_handler_fn fn, void *arg, pawl_backoff_fn backoff_fn)
@@ -271,10 +302,16 @@ static void serve_all(pawl_pool *pool)
         serve(pool, ways[i].name, crash_at_once, &numbers[i], NULL);
     }
     serve(pool, "beside", beside, NULL, NULL);
+    serve(pool, "jumps", jump_out, NULL, NULL);
     serve(pool, "effect", succeed_fatally, NULL, NULL);
     serve(pool, "backoff", retry, NULL, crash_over_the_backoff);
     serve(pool, "fork", fork_and_crash, NULL, NULL);
     serve(pool, "detached", detach, NULL, NULL);
+}
+
+static void serve_apart(pawl_pool *pool)
+{
+    serve(pool, "apart", detach_apart, NULL, NULL);
 }
 
 /* ----------------------------------------------------------- the application's own handlers */
@@ -307,6 +344,8 @@ static void jump(int signal, siginfo_t *info, void *context)
     (void)signal;
     (void)info;
     (void)context;
+    if (is_job_that_jumps)
+        siglongjmp(back_to_job, 1);
     siglongjmp(back_to_main, 1);
 }
 
@@ -344,11 +383,85 @@ static void note_and_let_die(int signal_number)
     (void)signal(signal_number, SIG_DFL);
 }
 
+static void wait_for_the_end(void)
+{
+    for (;;)
+        (void)pause();
+}
+
+/* A reporter that ends the process with another signal, which comes on whatever thread. */
+static void report(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    (void)info;
+    (void)context;
+    (void)kill(getpid(), SIGABRT);
+    wait_for_the_end();
+}
+
+static sem_t wanted;
+
+static void *abort_when_wanted(void *arg)
+{
+    while (sem_wait(&wanted) != 0) {
+    }
+    abort();
+    return arg;
+}
+
+/* One whose work is done by a thread of its own. */
+static void let_another_report(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    (void)info;
+    (void)context;
+    (void)sem_post(&wanted);
+    wait_for_the_end();
+}
+
+/* It takes its time over a job's fault; others are mended meanwhile. */
+static void linger(int signal, siginfo_t *info, void *context)
+{
+    if (info->si_addr >= (void *)page && (char *)info->si_addr < page + 4096) {
+        mend(signal, info, context);
+        return;
+    }
+    say("handler\n");
+    wait_for_the_end();
+}
+
+static void say_mask_and_let_die(int signal_number)
+{
+    sigset_t mask;
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    if (sigismember(&mask, SIGTRAP) == 1 && sigismember(&mask, SIGBUS) == 0 && sigismember(&mask, signal_number) == 0)
+        say("its own mask\n");
+    (void)signal(signal_number, SIG_DFL);
+}
+
+static void be_host_with_mask(void)
+{
+    struct sigaction action = { .sa_handler = say_mask_and_let_die, .sa_flags = SA_NODEFER };
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaddset(&action.sa_mask, SIGTRAP); /* open in all threads */
+    if (sigaction(SIGSEGV, &action, NULL) != 0)
+        _exit(2);
+}
+
+static void be_host_with_reporter(void)
+{
+    pthread_t thread;
+    if (sem_init(&wanted, 0, 0) != 0 || pthread_create(&thread, NULL, abort_when_wanted, NULL) != 0)
+        _exit(2);
+}
+
 static const struct {
     const char *name;
     void (*handler)(int, siginfo_t *, void *);
     int flags;
 } hosts[] = { { "mend", mend, SA_ONSTACK }, { "leave", leave, SA_ONSTACK }, { "jump", jump, SA_NODEFER },
+              { "report", report, SA_ONSTACK }, { "reporter", let_another_report, SA_ONSTACK },
+              { "linger", linger, SA_ONSTACK },
               { "once", say_once, (int)SA_RESETHAND } };
 
 static void be_host(const char *name)
@@ -356,6 +469,10 @@ static void be_host(const char *name)
     for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++)
         if (strcmp(name, hosts[i].name) == 0)
             set(SIGSEGV, hosts[i].handler, hosts[i].flags);
+    if (strcmp(name, "mask") == 0)
+        be_host_with_mask();
+    if (strcmp(name, "reporter") == 0)
+        be_host_with_reporter();
     if (strcmp(name, "simple") == 0)
         (void)signal(SIGSEGV, say_and_let_die);
     if (strcmp(name, "ignore") == 0)
@@ -375,13 +492,12 @@ static void be_late_host(const char *name)
 
 /* ------------------------------------------------------------------------------------ main */
 
-static pawl_pool *start(const char *db, bool notes, uint32_t executors, bool serves)
+static pawl_pool *start(const char *db, bool notes, uint32_t executors, void (*serve_kinds)(pawl_pool *))
 {
     pawl_pool *pool;
     must(pawl_open(PAWL_OPTIONS(.store = db, .lease_ms = 60000, .executors = executors, .note_crashes = notes), &pool),
          "open");
-    if (serves)
-        serve_all(pool);
+    serve_kinds(pool);
     must(pawl_start(pool), "start");
     return pool;
 }
@@ -452,8 +568,8 @@ int main(int argc, char **argv)
     neighbours = atoi(argv[4]);
     protect_page();
     be_host(host);
-    pawl_pool *second = pools > 1 ? start(argv[1], true, 1, false) : NULL;
-    pawl_pool *pool = start(argv[1], pools > 0, (uint32_t)atoi(argv[3]), true);
+    pawl_pool *second = pools > 1 ? start(argv[1], true, 1, serve_apart) : NULL;
+    pawl_pool *pool = start(argv[1], pools > 0, (uint32_t)atoi(argv[3]), serve_all);
     be_late_host(host);
     say("ready\n");
     char line[32];
