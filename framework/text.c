@@ -134,8 +134,10 @@ const char *pawli_text_word(char out[PAWLI_WORD_BYTES], const char *text)
     char shown[PAWLI_WORD_BYTES / 2];
     size_t bytes = pawli_text_escape(shown, sizeof shown, text, strlen(text)), used = 0;
     bool fits = bytes + 5 < sizeof shown;
-    if (fits && is_plain_word(shown))
-        return memcpy(out, shown, bytes + 1);
+    if (fits && is_plain_word(shown)) {
+        (void)snprintf(out, PAWLI_WORD_BYTES, "%s", shown);
+        return out;
+    }
     out[used++] = '\'';
     for (size_t i = 0; i < bytes && (fits = fits && used + 6 < PAWLI_WORD_BYTES); i++) {
         if (shown[i] == '\'') { /* ends the quotes, stands by itself, begins them again */
