@@ -34,8 +34,8 @@ static int call_or_skip(pawl_job *job)
     return is_over(job, &outcome) ? outcome : call_handler(job);
 }
 
-/* False: this is a forked child, in which the handler, or the backoff function, returned as well. The job is the parent's, and so is
- * the mapped record of it (R10): the thread ends, and with it, being the only one, the child. */
+/* False: this is a forked child, in which the handler, or the backoff function, returned as well. The job is the
+ * parent's, and so is the mapped record of it (R10): the thread ends, and with it, being the only one, the child. */
 static bool run(pawl_pool *pool, pawl_job *job, uint32_t number)
 {
     /* Before the handler is called: if it kills the process, this says which job it was. */

@@ -211,7 +211,7 @@ typedef struct pawli_outlook {
 typedef struct pawli_store_host {
     const pawli_options *options;
     const pawli_log *log;
-    const pawli_fork_mark *fork_mark; /* asked after each of the application's functions (R10); NULL: there is no pool */
+    const pawli_fork_mark *fork_mark; /* asked after each of the application's functions (R10) */
     pawli_names *names;
     pawli_service *(*serve)(void *arg, const char *queue, const char *kind); /* NULL: not served */
     int64_t (*backoff)(void *arg, const char *kind, uint32_t failure);

@@ -2,8 +2,8 @@
  *
  *   crasher DB NOTES EXECUTORS NEIGHBOURS [HOST]
  *
- * NOTES: how many pools with note_crashes (0: one pool without, 2: a second one beside, which serves "apart"). A job that
- * crashes waits until NEIGHBOURS jobs of kind "beside" run. HOST names what the application itself does with signals;
+ * NOTES: how many pools with note_crashes (0: one pool without, 2: a second one beside, which serves "apart"). A job
+ * that crashes waits until NEIGHBOURS jobs of kind "beside" run. HOST names what the application itself does with signals;
  * see `hosts`. It says on standard output, a line each: "ready", "start KIND ID", "lives", and what its host says. On
  * standard input: "go" lets the neighbours end, "stop" closes the pool, any other word is done on the main thread. */
 #include <pawl/pawl.h>

@@ -69,9 +69,9 @@ static int take_back(pawli_sqlite *s, const claim_row *claim, blame charge, cons
     return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
 }
 
-/* The job on whose thread the fatal signal came is to blame, and nobody else; be it another pool's. A signal on a thread of the
- * application leaves those in doubt that run on such threads, the detached ones. Without a note all that
- * ran may have done it. */
+/* The job on whose thread the fatal signal came is to blame, and nobody else; be it another pool's. A signal on a
+ * thread of the application leaves those in doubt that run on such threads, the detached ones. Without a note all
+ * that ran may have done it. */
 static blame blame_of(const pawli_rescue *rescue, uint64_t fence)
 {
     size_t at = 0;
