@@ -39,7 +39,7 @@ static int call_or_skip(pawl_job *job)
 static bool run(pawl_pool *pool, pawl_job *job, uint32_t number)
 {
     /* Before the handler is called: if it kills the process, this says which job it was. */
-    pawli_presence_set(&pool->presence, number, job->claim.fence);
+    pawli_presence_start(&pool->presence, number, job->claim.fence);
     pawli_crash_mark(pool->presence.crash, job->claim.fence);
     atomic_store(&job->started_ns, pawli_clock_steady_ns(&pool->clock));
     atomic_store(&job->phase, PAWLI_PHASE_STARTED);

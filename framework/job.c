@@ -411,6 +411,7 @@ void pawli_job_returned(pawl_job *job, int returned)
 
 void pawli_job_give_back(pawl_job *job)
 {
+    pawli_presence_spare(&job->pool->presence, job->claim.fence);
     job->ending.verdict = (pawli_verdict){ PAWL_RELEASED, PAWL_STATE_PENDING, 0, false };
     job->ending.effects = NULL;
     job->ending.error = NULL;

@@ -21,11 +21,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "options.h"
 #include "status.h"
 
-#define MAGIC UINT64_C(0x31304C5741504450) /* tells the format */
+#define MAGIC UINT64_C(0x32304C5741504450) /* tells the format; another one is no record */
 #define HEADER_BYTES 64
 #define EFFECT_SLOTS 1 /* behind the executors': the job whose on_success function the writer is calling */
+#define SPARED_SLOTS PAWLI_CLAIMS_MAX /* behind all others, a ring: so many claims can be in hand */
 #define SLOTS_READ_MAX (1 << 21) /* of another pool's file: what its options can ask for */
 
 #define NO_PROCESS 0
@@ -38,6 +40,7 @@ typedef struct header {
     int64_t started;
     uint64_t thread_slots; /* the first ones: of jobs that run on the pool's own threads */
     pawli_crash_note crash;
+    _Atomic uint64_t last_started; /* the highest fence whose handler was about to be called */
 } header;
 _Static_assert(sizeof(header) <= HEADER_BYTES, "the slots begin behind the header");
 
@@ -171,6 +174,7 @@ static pawl_status allocate(pawli_presence *p)
         return failed(p->path, "map it");
     }
     p->slots = (_Atomic uint64_t *)(void *)((char *)p->map + HEADER_BYTES);
+    p->spared = p->slots + p->slot_count;
     return PAWL_OK;
 }
 
@@ -199,6 +203,7 @@ static pawl_status prepare_slots(pawli_presence *p, const pawli_holder *holder, 
     head->started = holder->started;
     head->thread_slots = p->executors + EFFECT_SLOTS;
     p->crash = &head->crash;
+    p->last_started = &head->last_started;
     return PAWL_OK;
 }
 
@@ -209,7 +214,7 @@ pawl_status pawli_presence_open(pawli_presence *p, const char *store_path, size_
     p->file = -1;
     p->executors = executors;
     p->slot_count = executors + EFFECT_SLOTS + detached;
-    p->map_bytes = HEADER_BYTES + p->slot_count * sizeof *p->slots;
+    p->map_bytes = HEADER_BYTES + (p->slot_count + SPARED_SLOTS) * sizeof *p->slots;
     (void)pthread_mutex_init(&p->lock, NULL);
     pawl_status st = describe(holder);
     if (st != PAWL_OK)
@@ -306,6 +311,22 @@ void pawli_presence_set(pawli_presence *p, size_t executor, uint64_t fence)
     atomic_store_explicit(&p->slots[executor], fence, memory_order_release);
 }
 
+/* Fences are handed out in the order of the claims, and so are the jobs (D2). Executors may get here in another. */
+void pawli_presence_start(pawli_presence *p, size_t executor, uint64_t fence)
+{
+    pawli_presence_set(p, executor, fence);
+    uint64_t last = atomic_load(p->last_started);
+    while (last < fence && !atomic_compare_exchange_weak(p->last_started, &last, fence)) {
+    }
+}
+
+/* Never taken back: a fence is given out once. What is overwritten was settled long ago. */
+void pawli_presence_spare(pawli_presence *p, uint64_t fence)
+{
+    if (p->spared != NULL)
+        atomic_store(&p->spared[p->spared_next++ % SPARED_SLOTS], fence);
+}
+
 void pawli_presence_set_effect(pawli_presence *p, uint64_t fence)
 {
     pawli_presence_set(p, p->executors, fence);
@@ -351,16 +372,19 @@ static bool reads_whole(int file, void *out, size_t bytes, off_t offset)
     return true;
 }
 
-/* Jobs on the pool's own threads first, as the slots are. */
+/* Jobs on the pool's own threads first, as the slots are; the spared ones behind all that ran. */
 static void read_slots(const header *head, uint64_t *slots, pawli_record *record)
 {
+    size_t count = 0;
     record->fences = slots;
-    for (size_t i = 0; i < head->slot_count; i++) {
+    for (size_t i = 0; i < head->slot_count + SPARED_SLOTS; i++) {
         if (slots[i] == 0)
             continue;
-        slots[record->count++] = slots[i];
+        slots[count++] = slots[i];
         record->on_threads += i < head->thread_slots;
+        record->count += i < head->slot_count;
     }
+    record->spared_count = count - record->count;
 }
 
 static bool read_record(int file, pawli_record *record)
@@ -369,14 +393,16 @@ static bool read_record(int file, pawli_record *record)
     if (!reads_whole(file, &head, sizeof head, 0) || head.magic != MAGIC || head.slot_count == 0
         || head.slot_count > SLOTS_READ_MAX)
         return false;
-    uint64_t *slots = calloc((size_t)head.slot_count, sizeof *slots);
-    if (slots == NULL || !reads_whole(file, slots, (size_t)head.slot_count * sizeof *slots, HEADER_BYTES)) {
+    size_t count = (size_t)head.slot_count + SPARED_SLOTS;
+    uint64_t *slots = calloc(count, sizeof *slots);
+    if (slots == NULL || !reads_whole(file, slots, count * sizeof *slots, HEADER_BYTES)) {
         free(slots);
         return false;
     }
     read_slots(&head, slots, record);
     record->signal = atomic_load(&head.crash.signal);
     record->culprit = atomic_load(&head.crash.fence);
+    record->last_started = atomic_load(&head.last_started);
     return true;
 }
 

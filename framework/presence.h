@@ -28,6 +28,8 @@ typedef struct pawli_presence {
     size_t map_bytes;
     _Atomic uint64_t *slots; /* in the mapped file: fences; 0: free */
     pawli_crash_note *crash; /* in the mapped file */
+    _Atomic uint64_t *last_started, *spared; /* likewise */
+    size_t spared_next; /* the writer's role */
     /* Slots of detached jobs: a stack of free ones, under the lock. */
     pthread_mutex_t lock;
     uint32_t *free_slots;
@@ -51,6 +53,10 @@ bool pawli_presence_is_self(const pawli_presence *presence, const pawli_holder *
  * pawli_presence_probe(). The caller frees presence->directory; it is not to be closed. */
 pawl_status pawli_presence_observe(pawli_presence *presence, const char *store_path);
 
+/* This executor is about to call the handler of that claim. */
+void pawli_presence_start(pawli_presence *presence, size_t executor, uint64_t fence);
+/* A claim that was taken back before its handler was called, until that is written. In the writer's role. */
+void pawli_presence_spare(pawli_presence *presence, uint64_t fence);
 /* An executor's own slot, and slots for detached jobs. Any thread; no system call. */
 void pawli_presence_set(pawli_presence *presence, size_t executor, uint64_t fence); /* 0: nothing */
 void pawli_presence_set_effect(pawli_presence *presence, uint64_t fence); /* likewise, the writer's */
@@ -69,6 +75,8 @@ typedef struct pawli_record {
     uint64_t *fences; /* the caller's to free; NULL: none */
     size_t count;
     size_t on_threads; /* so many of them, the first, ran on the pool's own threads */
+    size_t spared_count;   /* so many fences behind them: claimed before others, and never started */
+    uint64_t last_started; /* what was claimed up to this one had started, but for those */
     int signal;        /* that ended the process; 0: not noted */
     uint64_t culprit;  /* then: the job on whose thread it came; 0: on no job's; or PAWLI_CRASH_ELSEWHERE */
 } pawli_record;

@@ -33,6 +33,8 @@ static void add_rescue(pawli_writer *w, const pawli_holder *holder, pawli_record
     added->rescue = (pawli_rescue){ .next = w->rescues, .holder = holder->id,
                                     .has_record = record->is_known, .started = record->fences,
                                     .started_count = record->count, .on_threads = record->on_threads,
+                                    .spared_count = record->spared_count,
+                                    .last_started = record->last_started,
                                     .signal = record->signal, .culprit = record->culprit };
     w->rescues = &added->rescue;
 }

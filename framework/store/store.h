@@ -146,6 +146,8 @@ typedef struct pawli_rescue {
     const uint64_t *started; /* fences of the jobs that were running … */
     size_t started_count;
     size_t on_threads;       /* … so many of them, the first, on the pool's own threads */
+    size_t spared_count;     /* behind the fences in `started`: those of claims that never started */
+    uint64_t last_started;   /* else, what has a fence up to this one had: if it runs no more, it has returned */
     int signal;              /* that ended the process; 0: not known, and neither is the culprit */
     uint64_t culprit;        /* fence of the job on whose thread it came; 0: on no job's;
                               * PAWLI_CRASH_ELSEWHERE, which is no fence: of another pool's */

@@ -69,6 +69,16 @@ static int take_back(pawli_sqlite *s, const claim_row *claim, blame charge, cons
     return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
 }
 
+/* It runs in no slot: it was taken back unstarted, or waited for an executor, or has returned, and its
+ * outcome was not committed. */
+static bool has_returned(const pawli_rescue *rescue, uint64_t fence)
+{
+    for (size_t i = 0; i < rescue->spared_count; i++)
+        if (rescue->started[rescue->started_count + i] == fence)
+            return false;
+    return fence <= rescue->last_started;
+}
+
 /* The job on whose thread the fatal signal came is to blame, and nobody else; be it another pool's. A signal on a
  * thread of the application leaves those in doubt that run on such threads, the detached ones. Without a note all
  * that ran may have done it. */
@@ -79,7 +89,7 @@ static blame blame_of(const pawli_rescue *rescue, uint64_t fence)
         return BYSTANDER;
     while (at < rescue->started_count && rescue->started[at] != fence)
         at++;
-    if (at == rescue->started_count)
+    if (at == rescue->started_count && !has_returned(rescue, fence))
         return NOT_CHARGED;
     if (rescue->signal == 0)
         return CHARGED;

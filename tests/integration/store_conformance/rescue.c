@@ -221,6 +221,40 @@ static void a_bystander_is_spared_ten_times(void **state)
     assert_stored(alive, id, PAWL_STATE_PENDING, 0);
 }
 
+/* Goal: of claims that no thread runs, those up to the last one that started have returned and are charged, those
+ * that were given back before and those that came later are not; if another job is known to be to blame, only it
+ * is charged. */
+static void what_has_returned_is_charged(void **state)
+{
+    rig *r = *state;
+    pool *alive = &r->first, *dead = &r->second;
+    size_t count;
+    for (int noted = 0; noted < 2; noted++) {
+        if (noted == 0)
+            pool_open(r, dead, "second");
+        pawli_new_job jobs[4] = { { .priority = 9 }, { .priority = 8 }, { .priority = 7 }, { .priority = 6 } };
+        pool_enqueue(alive, jobs, 4);
+        pawli_claim *returned = pool_claim(dead, 4, &count), *given_back = returned->next;
+        assert_int_equal(count, 4);
+        pawli_claim *ran = given_back->next;
+        const uint64_t fences[] = { ran->fence, given_back->fence };
+        pawli_rescue rescue = rescue_of(dead, fences, 1);
+        rescue.spared_count = 1;
+        rescue.last_started = ran->fence;
+        rescue.signal = noted ? 11 : 0;
+        rescue.culprit = noted ? ran->fence : 0;
+        rescue.on_threads = 1;
+        pool_write(alive, &(pawli_batch){ .rescues = &rescue });
+        static const char *const ends[2][4] = { { "rescued", "rescued-", "rescued", "rescued-" },
+                                                { "rescued-", "rescued-", "rescued", "rescued-" } };
+        for (int i = 0; i < 4; i++) {
+            assert_string_equal(r->kind->attempts(rig_path(r), jobs[i].id), ends[noted][i]);
+            assert_int_equal(pool_operate(alive, PAWLI_CANCEL, jobs[i].id), PAWL_OK);
+        }
+        pool_reopen(dead);
+    }
+}
+
 /* Goal: a job that was cancelled while it ran is not started again when its process dies. */
 static void a_cancelled_job_is_not_rescued_to_run(void **state)
 {
@@ -392,6 +426,7 @@ static const struct CMUnitTest tests[] = {
     STORE_TEST(a_rescue_is_done_once),
     STORE_TEST(a_deadly_job_fails_in_the_end),
     STORE_TEST(a_bystander_is_spared_ten_times),
+    STORE_TEST(what_has_returned_is_charged),
     STORE_TEST(a_cancelled_job_is_not_rescued_to_run),
     STORE_TEST(many_claims_come_back_in_steps),
     STORE_TEST(a_lease_is_honoured_to_its_end),
