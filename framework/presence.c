@@ -464,6 +464,7 @@ pawli_life pawli_presence_probe(const pawli_presence *p, const pawli_holder *hol
         return PAWLI_UNPROVEN;
     pawli_life life = probe_file(path, holder, same_space, record);
     free(path);
+    record->is_stale = !same_boot; /* nobody flushes the file: a power cut leaves an older one */
     /* R13: another boot, another kernel: nothing of it lives. But what is locked does. */
     return !same_boot && life != PAWLI_ALIVE ? PAWLI_DEAD : life;
 }

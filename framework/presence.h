@@ -72,6 +72,7 @@ typedef enum pawli_life {
 /* What a dead holder was running. */
 typedef struct pawli_record {
     bool is_known; /* its file was there and whole */
+    bool is_stale; /* of another boot: what was written last may be missing */
     uint64_t *fences; /* the caller's to free; NULL: none */
     size_t count;
     size_t on_threads; /* so many of them, the first, ran on the pool's own threads */

@@ -31,7 +31,8 @@ static void add_rescue(pawli_writer *w, const pawli_holder *holder, pawli_record
     }
     added->holder = *holder;
     added->rescue = (pawli_rescue){ .next = w->rescues, .holder = holder->id,
-                                    .has_record = record->is_known, .started = record->fences,
+                                    .has_record = record->is_known, .is_stale = record->is_stale,
+                                    .started = record->fences,
                                     .started_count = record->count, .on_threads = record->on_threads,
                                     .spared_count = record->spared_count,
                                     .last_started = record->last_started,

@@ -143,6 +143,7 @@ typedef struct pawli_rescue {
     struct pawli_rescue *next;
     int64_t holder;
     bool has_record;         /* `started` is known; else all its claims may have been running */
+    bool is_stale;           /* it is, but others may have started since that was written */
     const uint64_t *started; /* fences of the jobs that were running … */
     size_t started_count;
     size_t on_threads;       /* … so many of them, the first, on the pool's own threads */

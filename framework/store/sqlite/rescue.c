@@ -69,14 +69,25 @@ static int take_back(pawli_sqlite *s, const claim_row *claim, blame charge, cons
     return rc == SQLITE_NOTFOUND ? SQLITE_OK : rc;
 }
 
+static bool was_spared(const pawli_rescue *rescue, uint64_t fence)
+{
+    size_t i = 0;
+    while (i < rescue->spared_count && rescue->started[rescue->started_count + i] != fence)
+        i++;
+    return i < rescue->spared_count;
+}
+
 /* It runs in no slot: it was taken back unstarted, or waited for an executor, or has returned, and its
  * outcome was not committed. */
-static bool has_returned(const pawli_rescue *rescue, uint64_t fence)
+static blame blame_of_unlisted(const pawli_rescue *rescue, uint64_t fence)
 {
-    for (size_t i = 0; i < rescue->spared_count; i++)
-        if (rescue->started[rescue->started_count + i] == fence)
-            return false;
-    return fence <= rescue->last_started;
+    if (was_spared(rescue, fence))
+        return NOT_CHARGED;
+    if (rescue->is_stale)
+        return BYSTANDER;
+    if (fence > rescue->last_started)
+        return NOT_CHARGED;
+    return rescue->signal != 0 && rescue->culprit != 0 ? BYSTANDER : CHARGED;
 }
 
 /* The job on whose thread the fatal signal came is to blame, and nobody else; be it another pool's. A signal on a
@@ -89,8 +100,8 @@ static blame blame_of(const pawli_rescue *rescue, uint64_t fence)
         return BYSTANDER;
     while (at < rescue->started_count && rescue->started[at] != fence)
         at++;
-    if (at == rescue->started_count && !has_returned(rescue, fence))
-        return NOT_CHARGED;
+    if (at == rescue->started_count)
+        return blame_of_unlisted(rescue, fence);
     if (rescue->signal == 0)
         return CHARGED;
     if (rescue->culprit != 0)

@@ -242,7 +242,7 @@ static void what_has_returned_is_charged(void **state)
         rescue.spared_count = 1;
         rescue.last_started = ran->fence;
         rescue.signal = noted ? 11 : 0;
-        rescue.culprit = noted ? ran->fence : 0;
+        rescue.culprit = ran->fence; /* without a signal it is one that was survived */
         rescue.on_threads = 1;
         pool_write(alive, &(pawli_batch){ .rescues = &rescue });
         static const char *const ends[2][4] = { { "rescued", "rescued-", "rescued", "rescued-" },
@@ -253,6 +253,30 @@ static void what_has_returned_is_charged(void **state)
         }
         pool_reopen(dead);
     }
+}
+
+/* Goal: a record that is older than the death charges what it lists; all else may have started since, and is
+ * spared ten times only: the job that brings the machine down each time fails too (I9). */
+static void a_stale_record_spares_ten_times(void **state)
+{
+    rig *r = *state;
+    pool *alive = &r->first, *dead = &r->second;
+    uint32_t starts = 0;
+    pool_open(r, dead, "second");
+    int64_t id = put_job(alive, .max_attempts = 2);
+    while (stored(alive, id)->state == PAWL_STATE_PENDING) {
+        rig_advance(r, 10 * BACKOFF_MS);
+        const pawli_claim *claim = pool_claim_one(dead);
+        starts++;
+        pawli_rescue rescue = rescue_of(dead, &claim->fence, starts == 2);
+        rescue.is_stale = true;
+        rescue.last_started = claim->fence - 1;
+        pool_write(alive, &(pawli_batch){ .rescues = &rescue });
+        assert_int_equal(stored(alive, id)->attempts, starts < 2 ? 0 : starts <= 11 ? 1 : 2);
+        pool_reopen(dead);
+    }
+    assert_int_equal(starts, 12);
+    assert_stored(alive, id, PAWL_STATE_FAILED, 2);
 }
 
 /* Goal: a job that was cancelled while it ran is not started again when its process dies. */
@@ -427,6 +451,7 @@ static const struct CMUnitTest tests[] = {
     STORE_TEST(a_deadly_job_fails_in_the_end),
     STORE_TEST(a_bystander_is_spared_ten_times),
     STORE_TEST(what_has_returned_is_charged),
+    STORE_TEST(a_stale_record_spares_ten_times),
     STORE_TEST(a_cancelled_job_is_not_rescued_to_run),
     STORE_TEST(many_claims_come_back_in_steps),
     STORE_TEST(a_lease_is_honoured_to_its_end),

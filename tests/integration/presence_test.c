@@ -1,0 +1,152 @@
+/* presence_test.c - proof of life and the record in the side file, seen from another process.
+ *
+ * Goal: dead is only what is proven dead (I12), and what a dead pool's file says is told as far as it can be
+ * believed (I9). The holder is a forked child with a side file and no more, killed by its pid. */
+#include "presence.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define OTHER_BOOT "00000000-0000-4000-8000-000000000000"
+
+/* What the child ran when it died. */
+enum { RETURNED = 8, SPARED, ON_THREAD, DETACHED };
+
+static void run_some(pawli_presence *p)
+{
+    uint32_t slot;
+    pawli_presence_start(p, 0, RETURNED);
+    pawli_presence_set(p, 0, 0);
+    pawli_presence_spare(p, SPARED);
+    pawli_presence_start(p, 0, DETACHED);
+    (void)pawli_presence_hold(p, DETACHED, &slot);
+    pawli_presence_set(p, 0, 0);
+    pawli_presence_start(p, 1, ON_THREAD); /* an executor may come late */
+}
+
+static void be_a_holder(const temp *t, int tell)
+{
+    pawli_presence p;
+    pawli_holder holder = { .id = 1 };
+    if (pawli_presence_open(&p, t->path, 2, 2, &holder) != PAWL_OK)
+        _exit(1);
+    run_some(&p);
+    if (write(tell, &holder, sizeof holder) != (ssize_t)sizeof holder)
+        _exit(1);
+    for (;;)
+        (void)pause();
+}
+
+static pid_t start_holder(const temp *t, pawli_holder *holder)
+{
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        be_a_holder(t, ends[1]);
+    assert_true(pid > 0);
+    assert_int_equal(read(ends[0], holder, sizeof *holder), sizeof *holder);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return pid;
+}
+
+static void end_holder(pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static pawli_life probe(const temp *t, const pawli_holder *holder, pawli_record *record)
+{
+    pawli_presence self;
+    pawli_record unused;
+    assert_ok(pawli_presence_observe(&self, t->path));
+    pawli_life life = pawli_presence_probe(&self, holder, record != NULL ? record : &unused);
+    if (record == NULL)
+        free(unused.fences);
+    free(self.directory);
+    return life;
+}
+
+static const char *side_of(const temp *t, const pawli_holder *holder)
+{
+    char name[128];
+    (void)snprintf(name, sizeof name, "jobs.db-pawl/%s", holder->side);
+    return temp_file(t, name);
+}
+
+/* ------------------------------------------------------------------------------ the record */
+
+static void assert_ran(const pawli_record *record)
+{
+    static const uint64_t fences[] = { ON_THREAD, DETACHED, SPARED };
+    assert_true(record->is_known);
+    assert_int_equal(record->count, 2);
+    assert_int_equal(record->on_threads, 1);
+    assert_int_equal(record->spared_count, 1);
+    assert_memory_equal(record->fences, fences, sizeof fences);
+    assert_int_equal(record->last_started, DETACHED);
+    assert_int_equal(record->signal, 0);
+}
+
+static void what_had_started_is_known_after_a_death(void **state)
+{
+    const temp *t = *state;
+    pawli_holder holder;
+    pawli_record record;
+    end_holder(start_holder(t, &holder));
+    assert_int_equal(probe(t, &holder, &record), PAWLI_DEAD);
+    assert_ran(&record);
+    assert_false(record.is_stale);
+    free(record.fences);
+}
+
+/* After a power cut the file is what was written back at some time: it may lack what began since. */
+static void the_record_of_another_boot_may_be_stale(void **state)
+{
+    const temp *t = *state;
+    pawli_holder holder;
+    pawli_record record;
+    end_holder(start_holder(t, &holder));
+    (void)snprintf(holder.boot, sizeof holder.boot, OTHER_BOOT);
+    assert_int_equal(probe(t, &holder, &record), PAWLI_DEAD);
+    assert_ran(&record);
+    assert_true(record.is_stale);
+    free(record.fences);
+}
+
+static void a_file_of_another_layout_is_no_record(void **state)
+{
+    const temp *t = *state;
+    pawli_holder holder;
+    pawli_record record;
+    end_holder(start_holder(t, &holder));
+    int file = open(side_of(t, &holder), O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(file, "PDPAWL01", 8, 0), 8);
+    (void)close(file);
+    assert_int_equal(probe(t, &holder, &record), PAWLI_DEAD);
+    assert_false(record.is_known);
+    assert_null(record.fences);
+}
+
+#define in_a_directory(test) cmocka_unit_test_setup_teardown(test, temp_setup, temp_teardown)
+
+static const struct CMUnitTest tests[] = {
+    in_a_directory(what_had_started_is_known_after_a_death),
+    in_a_directory(the_record_of_another_boot_may_be_stale),
+    in_a_directory(a_file_of_another_layout_is_no_record),
+};
+
+int main(void)
+{
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
