@@ -418,15 +418,24 @@ static bool process_is_gone(const pawli_holder *holder)
     return started != NOT_KNOWN && started != holder->started;
 }
 
-static pawli_life probe_file(const char *path, const pawli_holder *holder, bool same_space,
+/* Of a file that is not locked. R13: another boot, another kernel: nothing of it lives. Without the file the
+ * process table alone can prove it. */
+static bool is_dead(const pawli_presence *p, const pawli_holder *holder, bool is_there)
+{
+    if (strcmp(holder->boot, p->self.boot) != 0)
+        return true;
+    return pawli_presence_sees(p, holder) ? process_is_gone(holder) : is_there;
+}
+
+static pawli_life probe_file(const pawli_presence *p, const char *path, const pawli_holder *holder,
                              pawli_record *record)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (file < 0) /* removed, or never there: the process table alone can prove it */
-        return errno == ENOENT && same_space && process_is_gone(holder) ? PAWLI_DEAD : PAWLI_UNPROVEN;
     pawli_life life = PAWLI_ALIVE;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) /* no descriptor left, for one, proves nothing */
+        return errno == ENOENT && is_dead(p, holder, false) ? PAWLI_DEAD : PAWLI_UNPROVEN;
     if (!is_locked(file))
-        life = !same_space || process_is_gone(holder) ? PAWLI_DEAD : PAWLI_UNPROVEN;
+        life = is_dead(p, holder, true) ? PAWLI_DEAD : PAWLI_UNPROVEN;
     if (life == PAWLI_DEAD)
         record->is_known = read_record(file, record);
     (void)close(file);
@@ -451,22 +460,19 @@ bool pawli_presence_is_self(const pawli_presence *p, const pawli_holder *holder)
 
 pawli_life pawli_presence_probe(const pawli_presence *p, const pawli_holder *holder, pawli_record *record)
 {
-    const pawli_holder *self = &p->self;
     *record = (pawli_record){ .is_known = false };
     if (!is_plain_name(holder->side) || holder->boot[0] == '\0')
         return PAWLI_UNPROVEN;
-    bool same_boot = strcmp(holder->boot, self->boot) == 0;
-    bool same_space = pawli_presence_sees(p, holder);
     if (pawli_presence_is_self(p, holder))
         return PAWLI_ALIVE; /* a pool of this process: its file must not be opened here */
     char *path = concatenate(p->directory, "/", holder->side);
     if (path == NULL)
         return PAWLI_UNPROVEN;
-    pawli_life life = probe_file(path, holder, same_space, record);
+    pawli_life life = probe_file(p, path, holder, record);
     free(path);
-    record->is_stale = !same_boot; /* nobody flushes the file: a power cut leaves an older one */
-    /* R13: another boot, another kernel: nothing of it lives. But what is locked does. */
-    return !same_boot && life != PAWLI_ALIVE ? PAWLI_DEAD : life;
+    /* Nobody flushes the file: a power cut leaves an older one. */
+    record->is_stale = strcmp(holder->boot, p->self.boot) != 0;
+    return life;
 }
 
 void pawli_presence_clear(const pawli_presence *p, const pawli_holder *holder)

@@ -138,12 +138,47 @@ static void a_file_of_another_layout_is_no_record(void **state)
     assert_null(record.fences);
 }
 
+/* ------------------------------------------------------------------------------ what is proof */
+
+static pawli_life probe_without_descriptors(const temp *t, const pawli_holder *holder)
+{
+    pawli_presence self;
+    pawli_record record;
+    struct rlimit before, none;
+    assert_ok(pawli_presence_observe(&self, t->path)); /* it reads files itself */
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    pawli_life life = pawli_presence_probe(&self, holder, &record);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    free(record.fences);
+    free(self.directory);
+    return life;
+}
+
+/* A container may have a boot id of its own, and live: where its file cannot be looked at it is not dead. */
+static void another_boot_is_dead_only_if_it_can_be_looked_at(void **state)
+{
+    const temp *t = *state;
+    pawli_holder holder;
+    pid_t pid = start_holder(t, &holder);
+    (void)snprintf(holder.boot, sizeof holder.boot, OTHER_BOOT);
+    assert_int_equal(probe(t, &holder, NULL), PAWLI_ALIVE);
+    assert_int_equal(probe_without_descriptors(t, &holder), PAWLI_UNPROVEN);
+    end_holder(pid);
+    assert_int_equal(probe_without_descriptors(t, &holder), PAWLI_UNPROVEN);
+    assert_int_equal(probe(t, &holder, NULL), PAWLI_DEAD);
+    assert_int_equal(unlink(side_of(t, &holder)), 0);
+    assert_int_equal(probe(t, &holder, NULL), PAWLI_DEAD);
+}
+
 #define in_a_directory(test) cmocka_unit_test_setup_teardown(test, temp_setup, temp_teardown)
 
 static const struct CMUnitTest tests[] = {
     in_a_directory(what_had_started_is_known_after_a_death),
     in_a_directory(the_record_of_another_boot_may_be_stale),
     in_a_directory(a_file_of_another_layout_is_no_record),
+    in_a_directory(another_boot_is_dead_only_if_it_can_be_looked_at),
 };
 
 int main(void)
