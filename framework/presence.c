@@ -219,11 +219,11 @@ pawl_status pawli_presence_open(pawli_presence *p, const char *store_path, size_
     pawl_status st = describe(holder);
     if (st != PAWL_OK)
         return st;
-    p->self = *holder;
     p->directory = concatenate(store_path, "-pawl", "");
     if (p->directory == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", store_path);
     st = create_file(p, holder);
+    p->self = *holder; /* with the file's name */
     if (st == PAWL_OK)
         st = lock_file(p);
     if (st == PAWL_OK)

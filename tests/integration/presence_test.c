@@ -172,6 +172,21 @@ static void another_boot_is_dead_only_if_it_can_be_looked_at(void **state)
     assert_int_equal(probe(t, &holder, NULL), PAWLI_DEAD);
 }
 
+/* -------------------------------------------------------------------------------- the own file */
+
+/* The watch of the side directory tells own events by it (I10). */
+static void a_pool_knows_its_own_file(void **state)
+{
+    const temp *t = *state;
+    pawli_presence p;
+    pawli_holder holder = { .id = 1 };
+    assert_ok(pawli_presence_open(&p, t->path, 1, 1, &holder));
+    assert_string_not_equal(p.self.side, "");
+    assert_string_equal(p.self.side, strrchr(p.path, '/') + 1);
+    assert_string_equal(p.self.side, holder.side);
+    pawli_presence_close(&p);
+}
+
 #define in_a_directory(test) cmocka_unit_test_setup_teardown(test, temp_setup, temp_teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -179,6 +194,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(the_record_of_another_boot_may_be_stale),
     in_a_directory(a_file_of_another_layout_is_no_record),
     in_a_directory(another_boot_is_dead_only_if_it_can_be_looked_at),
+    in_a_directory(a_pool_knows_its_own_file),
 };
 
 int main(void)
