@@ -141,8 +141,9 @@ const char *pawli_text_word(char out[PAWLI_WORD_BYTES], const char *text)
     out[used++] = '\'';
     for (size_t i = 0; i < bytes && (fits = fits && used + 6 < PAWLI_WORD_BYTES); i++) {
         if (shown[i] == '\'') { /* ends the quotes, stands by itself, begins them again */
-            memcpy(out + used, "'\\'", 3);
-            used += 3;
+            out[used++] = '\'';
+            out[used++] = '\\';
+            out[used++] = '\'';
         }
         out[used++] = shown[i];
     }

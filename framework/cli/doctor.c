@@ -65,12 +65,12 @@ static omission *omission_of(report *r, const char *reason)
     for (omission *o = r->omissions; o != NULL; o = o->next)
         if (strcmp(o->reason, reason) == 0)
             return o;
-    omission *o = calloc(1, sizeof *o);
-    if (o == NULL || (o->reason = strdup(reason)) == NULL)
+    omission *added = calloc(1, sizeof *added);
+    if (added == NULL || (added->reason = strdup(reason)) == NULL)
         cli_out_of_memory();
-    o->next = r->omissions;
+    added->next = r->omissions;
     r->count[PAWL_FINDING_NOTE]++;
-    return r->omissions = o;
+    return r->omissions = added;
 }
 
 static bool is_omission(const pawl_finding *finding)

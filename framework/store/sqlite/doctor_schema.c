@@ -58,8 +58,10 @@ static bool says_the_same(const char *a, const char *b)
             return false;
         if (*a == '\0')
             return true;
-        if (quote != '\0' ? *a == quote : is_quote(*a))
-            quote = quote != '\0' ? '\0' : *a;
+        if (quote == *a)
+            quote = '\0';
+        else if (quote == '\0' && is_quote(*a))
+            quote = *a;
     }
 }
 
