@@ -65,10 +65,11 @@ static omission *omission_of(report *r, const char *reason)
     for (omission *o = r->omissions; o != NULL; o = o->next)
         if (strcmp(o->reason, reason) == 0)
             return o;
-    omission *added = calloc(1, sizeof *added);
-    if (added == NULL || (added->reason = strdup(reason)) == NULL)
+    omission *added = malloc(sizeof *added);
+    char *copy = strdup(reason);
+    if (added == NULL || copy == NULL)
         cli_out_of_memory();
-    added->next = r->omissions;
+    *added = (omission){ .next = r->omissions, .reason = copy };
     r->count[PAWL_FINDING_NOTE]++;
     return r->omissions = added;
 }
