@@ -1,6 +1,6 @@
 /* read.c - pawl_get, pawl_list, pawl_stats: what is stored, and how the pool does.
- * Threads: any caller, through the store's readers. Who lives is asked of the kernel, after that. Our structs are whole; a caller that was built with
- * an older header gets as many bytes as it knows. */
+ * Our structs are whole; a caller that was built with an older header gets as many bytes as it knows.
+ * Threads: any caller, through the store's readers. Who lives is asked of the kernel, after that. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -104,7 +104,8 @@ static pawl_status busy(const pawl_pool *pool, const pawli_request *request)
 
 static pawl_status take_answer(pawli_request *request)
 {
-    PAWLI_ASSERT(atomic_load(&request->state) == PAWLI_REQUEST_ANSWERED); /* and what the writer wrote before is visible */
+    /* The load also makes visible what the writer wrote before. */
+    PAWLI_ASSERT(atomic_load(&request->state) == PAWLI_REQUEST_ANSWERED);
     if (request->message != NULL)
         (void)pawli_fail(request->status, "%s", request->message);
     return request->status;

@@ -289,7 +289,8 @@ PAWL_API PAWL_MUST_CHECK pawl_status pawl_wait_idle(pawl_pool *pool, int64_t tim
 PAWL_API pawl_status pawl_stop(pawl_pool *pool, int64_t grace_ms);
 
 /** Stops the pool if needed, with 15 s of grace, and frees it. NULL is PAWL_OK. On TIMEOUT (a
- *  handler still runs, or the store does not take what one has reported) or STATE (inside a handler) nothing was freed. */
+ *  handler still runs, or the store does not take what one has reported) or STATE (inside a handler) nothing
+ *  was freed. */
 PAWL_API pawl_status pawl_close(pawl_pool *pool);
 
 /** What this thread's last failed call met, which file, and what to do. Never NULL; valid until the
@@ -302,8 +303,8 @@ PAWL_API const char *pawl_version(void);                   /* of the library: "0
 /* ----------------------------------------------------------------------------- enqueue */
 
 /** Stores a job, whether or not its kind has a handler here. PAWL_OK: it is committed, and with synchronous
- *  FULL flushed to the disk. PAWL_EXISTS: a job with this kind and key is stored already, in whatever state; *id_out is its id. `id_out` may
- *  be NULL. Blocks until the commit; while the channel is full, up to store_timeout_ms. A pool that is
+ *  FULL flushed to the disk. PAWL_EXISTS: a job with this kind and key is stored already, in whatever state;
+ *  *id_out is its id. `id_out` may be NULL. Blocks until the commit; while the channel is full, up to store_timeout_ms. A pool that is
  *  stopping or stopped takes jobs too; they wait.
  *  Errors: INVALID, NOMEM, BUSY, FULL, STORE, UNKNOWN, STATE (from an apply function), CLOSED. */
 PAWL_API PAWL_MUST_CHECK pawl_status pawl_enqueue(pawl_pool *pool, const pawl_job_spec *spec,

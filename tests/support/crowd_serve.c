@@ -1,8 +1,8 @@
 /* crowd_serve.c - crowd serve DB LEASE_MS EXECUTORS: handlers that wait for the test.
  *
  * Kinds: "tell" says its start and succeeds. "again" says its start; its first attempt wants to be tried
- * again after a second. "die" kills the process, "freeze" stops it. Those that begin with "late-" say their start, wait for
- * "go", and end as their name says; a "late-heartbeat" then says the heartbeat's status, and waits for
+ * again after a second. "die" kills the process, "freeze" stops it. Those that begin with "late-" say their
+ * start, wait for "go", and end as their name says; a "late-heartbeat" then says the heartbeat's status, and waits for
  * "end", so that it takes nobody's "go". Told "numbers" it says "numbers LATE_REFUSED RESCUED". Told "stop"
  * it closes the pool. */
 #include "crowd.h"

@@ -181,7 +181,8 @@ static int undo_item(pawli_sqlite *s, item_type type)
 
 static bool is_own_work(item_type type)
 {
-    return type == ITEM_RESCUE || type == ITEM_ORPHANS || type == ITEM_SWEEP || type == ITEM_PROMOTE || type == ITEM_CLAIM
+    return type == ITEM_RESCUE || type == ITEM_ORPHANS || type == ITEM_SWEEP || type == ITEM_PROMOTE
+           || type == ITEM_CLAIM
            || type == ITEM_PRUNE;
 }
 
