@@ -182,8 +182,7 @@ static int undo_item(pawli_sqlite *s, item_type type)
 static bool is_own_work(item_type type)
 {
     return type == ITEM_RESCUE || type == ITEM_ORPHANS || type == ITEM_SWEEP || type == ITEM_PROMOTE
-           || type == ITEM_CLAIM
-           || type == ITEM_PRUNE;
+           || type == ITEM_CLAIM || type == ITEM_PRUNE;
 }
 
 /* Of jobs that run here, by others than the pool's callers. */
