@@ -1,6 +1,9 @@
 /* clock.c - the pool's time source; see clock.h. Any thread, no lock. */
 #include "clock.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 static int64_t read_ns(clockid_t id)
 {
     struct timespec now;
@@ -8,12 +11,29 @@ static int64_t read_ns(clockid_t id)
     return (int64_t)now.tv_sec * 1000 * PAWLI_NS_PER_MS + now.tv_nsec;
 }
 
+/* A time namespace shifts the clock of its processes: leases are in the kernel's own time, which all pools on a file
+ * share. See time_namespaces(7). */
+static int64_t read_boot_shift_ms(void)
+{
+    char line[128];
+    int64_t seconds = 0, nanoseconds = 0;
+    FILE *file = fopen("/proc/self/timens_offsets", "re");
+    if (file == NULL)
+        return 0;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "boottime %" SCNd64 " %" SCNd64, &seconds, &nanoseconds) == 2)
+            break;
+    (void)fclose(file);
+    return seconds * 1000 + nanoseconds / PAWLI_NS_PER_MS;
+}
+
 void pawli_clock_init(pawli_clock *clock, bool is_virtual)
 {
     clock->is_virtual = is_virtual;
     clock->wall_start_ms = read_ns(CLOCK_REALTIME) / PAWLI_NS_PER_MS;
     clock->steady_start_ns = read_ns(CLOCK_MONOTONIC);
-    clock->boot_start_ms = read_ns(CLOCK_BOOTTIME) / PAWLI_NS_PER_MS;
+    clock->boot_shift_ms = read_boot_shift_ms();
+    clock->boot_start_ms = read_ns(CLOCK_BOOTTIME) / PAWLI_NS_PER_MS - clock->boot_shift_ms;
     atomic_init(&clock->advanced_ms, 0);
 }
 
@@ -40,7 +60,12 @@ int64_t pawli_clock_boot_ms(const pawli_clock *clock)
 {
     if (clock->is_virtual)
         return pawli_add(clock->boot_start_ms, atomic_load(&clock->advanced_ms));
-    return read_ns(CLOCK_BOOTTIME) / PAWLI_NS_PER_MS;
+    return read_ns(CLOCK_BOOTTIME) / PAWLI_NS_PER_MS - clock->boot_shift_ms;
+}
+
+int64_t pawli_wall_now_ms(void)
+{
+    return read_ns(CLOCK_REALTIME) / PAWLI_NS_PER_MS;
 }
 
 int64_t pawli_steady_now_ns(void)

@@ -20,6 +20,7 @@ typedef struct pawli_clock {
     /* Set at init, then read-only. */
     bool is_virtual;
     int64_t wall_start_ms, steady_start_ns, boot_start_ms;
+    int64_t boot_shift_ms; /* of this process's time namespace */
     /* Any thread. */
     _Atomic int64_t advanced_ms;
 } pawli_clock;
@@ -30,6 +31,8 @@ int64_t pawli_clock_wall_ms(const pawli_clock *clock);
 int64_t pawli_clock_steady_ns(const pawli_clock *clock);
 int64_t pawli_clock_boot_ms(const pawli_clock *clock);
 
+/* The time of day where no pool is. */
+int64_t pawli_wall_now_ms(void);
 /* The system's monotonic clock, for waits that are real even when the pool's clock is virtual. */
 int64_t pawli_steady_now_ns(void);
 

@@ -204,6 +204,31 @@ static void a_holder_in_another_pid_namespace(void **state)
 }
 
 /* I12, I11: not before its lease ends, and soon after, by a pool that rests; the lease was extended until it froze. */
+/* In a time namespace the clock of leases is shifted: it is the kernel's that counts (I12). */
+static void a_holder_in_another_time_namespace(void **state)
+{
+    const temp *t = of(state);
+    gate runs = GATE_INIT;
+    child c;
+    child_start_program(&c, "unshare", (const char *const[]){ "--time", "--boottime", "1000000", "--fork",
+                                                             "--kill-child", PAWL_TEST_WORKER, "work", t->path,
+                                                             LEASE_MS, "1", NULL });
+    if (!child_says(&c, "ready", NULL, 0, READY_MS)) {
+        print_message("a time namespace is not to be had here\n");
+        child_close(&c);
+        skip();
+    }
+    hold_a_job(&c);
+    pawl_pool *pool = heir_open(t, &runs);
+    nap_ms(2500); /* more than one look at it */
+    assert_int_equal(gate_count(&runs), 0);
+    child_kill(&c);
+    assert_true(gate_await(&runs, 1));
+    assert_ok(pawl_close(pool));
+    child_close(&c);
+    assert_counters_are_right(t->path);
+}
+
 static void a_frozen_holders_job_waits_for_its_lease(void **state)
 {
     const temp *t = of(state);
@@ -303,6 +328,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(one_of_two_pools_of_a_process_takes_over),
     in_a_directory(a_pool_that_starts_again_hears_of_deaths),
     in_a_directory(a_holder_in_another_pid_namespace),
+    in_a_directory(a_holder_in_another_time_namespace),
     in_a_directory(a_frozen_holders_job_waits_for_its_lease),
     in_a_directory(more_peers_than_can_be_watched),
     in_a_directory(peers_that_come_and_go),

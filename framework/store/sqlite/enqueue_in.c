@@ -284,13 +284,11 @@ static pawl_status store_whole(insertion *in)
 
 pawl_status pawl_enqueue_in(sqlite3 *db, const char *schema, const pawl_job_spec *spec, int64_t *id_out)
 {
-    pawli_clock clock;
     if (db == NULL)
         return pawli_fail(PAWL_ERR_INVALID, "pawl_enqueue_in: db is NULL");
-    pawli_clock_init(&clock, false);
     insertion in = { .db = db, .schema = schema != NULL ? schema : "main",
                      .own = sqlite3_get_autocommit(db) != 0,
-                     .now_ms = pawli_clock_wall_ms(&clock),
+                     .now_ms = pawli_wall_now_ms(),
                      .last_rowid = sqlite3_last_insert_rowid(db) };
     const pawli_spec_bounds bounds = { PAYLOAD_MAX, PAWLI_MAX_ATTEMPTS_DEFAULT, in.now_ms };
     pawl_status st = pawli_spec_read(spec, &bounds, &in.job);
