@@ -45,18 +45,6 @@ static int no_memory(pawl_job *job)
     return failed(job, "cannot digest", ENOMEM);
 }
 
-static int stopped(const pawl_job *job)
-{
-    switch (pawl_job_stop_reason(job)) {
-    case PAWL_STOP_CANCEL:
-        return PAWL_CANCELLED;
-    case PAWL_STOP_POOL:
-        return PAWL_RELEASED;
-    default:
-        return PAWL_RETRY;
-    }
-}
-
 static int changed(pawl_job *job)
 {
     pawl_job_error(job, "changed while it was read");
@@ -79,7 +67,7 @@ static int read_all(pawl_job *job, struct handler *handler, int file, struct sca
             return no_memory(job);
         atomic_fetch_add_explicit(&handler->bytes_read, count, memory_order_relaxed);
     }
-    return stopped(job);
+    return PAWL_RETRY; /* whatever the reason: pawl makes the right thing of it */
 }
 
 /* From here on the result belongs to the job, which drops it when it is stored or not wanted. */
