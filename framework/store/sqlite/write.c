@@ -326,7 +326,7 @@ static void start_over(pawli_sqlite *s)
 
 static int replay(pawli_sqlite *s)
 {
-    own_work own = { PAWL_OK };
+    own_work own = { .orphans = PAWL_OK };
     int rc = SQLITE_ERROR;
     for (int pass = 0; pass < REPLAYS_MAX; pass++) {
         s->busy_until_ns = pawli_add(pawli_steady_now_ns(), pawli_ms_to_ns(REPLAY_WAIT_MS));
@@ -466,7 +466,7 @@ pawl_status pawli_sqlite_write(pawli_store *store, pawli_batch *batch)
     s->more = false;
     reset_answers(batch);
     reset_picked(s);
-    int rc = apply_all(s, &(own_work){ PAWL_OK });
+    int rc = apply_all(s, &(own_work){ .orphans = PAWL_OK });
     if (rc != SQLITE_OK) {
         start_over(s);
         rc = replay(s);
