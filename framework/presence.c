@@ -178,15 +178,52 @@ static pawl_status allocate(pawli_presence *p)
     return PAWL_OK;
 }
 
-static pawl_status lock_file(pawli_presence *p)
+static bool is_at(const char *path, const struct stat *file)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+/* Until it is locked a pool that does not see this process may take it for left over: it locks what it
+ * removes. *swept: it was. */
+static pawl_status lock_file(pawli_presence *p, bool *swept)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     struct stat st;
+    *swept = false;
     if (fstat(p->file, &st) != 0)
         return failed(p->path, "look at it");
     p->device = st.st_dev;
     p->inode = st.st_ino;
-    return fcntl(p->file, F_SETLK, &lock) == 0 ? PAWL_OK : failed(p->path, "lock it");
+    if (fcntl(p->file, F_SETLK, &lock) == 0) {
+        *swept = !is_at(p->path, &st);
+        return PAWL_OK;
+    }
+    *swept = errno == EAGAIN || errno == EACCES;
+    return *swept ? PAWL_OK : failed(p->path, "lock it");
+}
+
+static void drop_file(pawli_presence *p)
+{
+    (void)close(p->file);
+    free(p->path);
+    p->file = -1;
+    p->path = NULL;
+}
+
+static pawl_status create_and_lock(pawli_presence *p, pawli_holder *holder)
+{
+    bool swept = true;
+    pawl_status st = PAWL_OK;
+    for (int i = 0; i < 100 && swept && st == PAWL_OK; i++) {
+        if (p->file >= 0)
+            drop_file(p);
+        st = create_file(p, holder);
+        if (st == PAWL_OK)
+            st = lock_file(p, &swept);
+    }
+    return st == PAWL_OK && swept ? pawli_fail(PAWL_ERR_STORE, "%s: is removed each time it is created", p->path)
+                                  : st;
 }
 
 static pawl_status prepare_slots(pawli_presence *p, const pawli_holder *holder, size_t detached)
@@ -222,10 +259,8 @@ pawl_status pawli_presence_open(pawli_presence *p, const char *store_path, size_
     p->directory = concatenate(store_path, "-pawl", "");
     if (p->directory == NULL)
         return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", store_path);
-    st = create_file(p, holder);
+    st = create_and_lock(p, holder);
     p->self = *holder; /* with the file's name */
-    if (st == PAWL_OK)
-        st = lock_file(p);
     if (st == PAWL_OK)
         st = allocate(p);
     if (st == PAWL_OK)
@@ -495,19 +530,24 @@ static bool is_named_by(const char *name, const pawli_holder *holders, size_t co
     return false;
 }
 
-/* Nobody's: its process is gone, it is not locked, and it is not of this process. */
-static bool is_left_over(int directory, const char *name)
+/* It is not of this process, and its process is gone, or in another namespace. */
+static bool may_be_left_over(const char *name)
 {
     int64_t pid = 0, started = 0;
-    if (sscanf(name, "%" SCNd64 "-%" SCNd64, &pid, &started) != 2 || pid == getpid()
-        || start_time(pid) == started || start_time(pid) == NOT_KNOWN)
-        return false;
-    int file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    return sscanf(name, "%" SCNd64 "-%" SCNd64, &pid, &started) == 2 && pid != getpid()
+           && start_time(pid) != started && start_time(pid) != NOT_KNOWN;
+}
+
+/* It may be just about to be locked by who made it: it goes under a lock, as long as it has no other. */
+static void remove_if_free(int directory, const char *name)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    int file = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0)
-        return false;
-    bool is_free = !is_locked(file);
+        return;
+    if (fcntl(file, F_SETLK, &lock) == 0)
+        (void)unlinkat(directory, name, 0);
     (void)close(file);
-    return is_free;
 }
 
 void pawli_presence_sweep(const pawli_presence *p, const pawli_holder *holders, size_t count)
@@ -517,7 +557,7 @@ void pawli_presence_sweep(const pawli_presence *p, const pawli_holder *holders, 
         return;
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory))
         if (is_plain_name(entry->d_name) && !is_named_by(entry->d_name, holders, count)
-            && is_left_over(dirfd(directory), entry->d_name))
-            (void)unlinkat(dirfd(directory), entry->d_name, 0);
+            && may_be_left_over(entry->d_name))
+            remove_if_free(dirfd(directory), entry->d_name);
     (void)closedir(directory);
 }

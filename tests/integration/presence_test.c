@@ -187,6 +187,107 @@ static void a_pool_knows_its_own_file(void **state)
     pawli_presence_close(&p);
 }
 
+/* By another process, which alone can ask. */
+static void assert_is_locked(const char *path)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+        int file = open(path, O_RDONLY | O_CLOEXEC);
+        _exit(fcntl(file, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+/* What happens to the file that is about to be locked. */
+typedef enum fate { KEPT, REMOVED, REPLACED, LOCKED } fate;
+
+static fate next_fate;
+static const temp *place;
+static pid_t locker;
+
+int __real_fcntl(int file, int command, ...);
+int __wrap_fcntl(int file, int command, ...);
+
+/* As a pool that sweeps, in a process of its own. */
+static void lock_elsewhere(const char *path)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    int ends[2];
+    char byte;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    locker = fork();
+    if (locker == 0) {
+        int file = open(path, O_RDWR | O_CLOEXEC);
+        if (__real_fcntl(file, F_SETLK, &lock) != 0 || unlink(path) != 0 || write(ends[1], "l", 1) != 1)
+            _exit(1);
+        for (;;)
+            (void)pause();
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+static void meet_its_fate(int file)
+{
+    char link[64], path[600];
+    fate now = next_fate;
+    next_fate = KEPT;
+    if (now == KEPT)
+        return;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t bytes = readlink(link, path, sizeof path - 1);
+    assert_true(bytes > 0);
+    path[bytes] = '\0';
+    if (now == LOCKED) {
+        lock_elsewhere(path);
+        return;
+    }
+    assert_int_equal(unlink(path), 0);
+    if (now == REPLACED)
+        temp_write(path, "another", 7);
+    else if (rmdir(temp_file(place, "jobs.db-pawl")) != 0) /* as the last pool that leaves */
+        fail();
+}
+
+int __wrap_fcntl(int file, int command, ...)
+{
+    va_list args;
+    va_start(args, command);
+    void *argument = va_arg(args, void *);
+    va_end(args);
+    if (command == F_SETLK)
+        meet_its_fate(file);
+    return __real_fcntl(file, command, argument);
+}
+
+/* I12: a pool that starts has a file that the others find, and its lock on it. */
+static void a_file_that_was_swept_is_made_again(void **state)
+{
+    const temp *t = place = *state;
+    for (fate f = REMOVED; f <= LOCKED; f++) {
+        pawli_presence p;
+        pawli_holder holder = { .id = 1 };
+        struct stat own, there;
+        locker = 0;
+        next_fate = f;
+        assert_ok(pawli_presence_open(&p, t->path, 1, 1, &holder));
+        assert_int_equal(next_fate, KEPT);
+        assert_int_equal(fstat(p.file, &own), 0);
+        assert_int_equal(stat(side_of(t, &holder), &there), 0);
+        assert_int_equal(own.st_ino, there.st_ino);
+        assert_int_equal(own.st_dev, there.st_dev);
+        assert_is_locked(p.path);
+        if (locker > 0)
+            end_holder(locker);
+        pawli_presence_close(&p);
+        (void)unlink(side_of(t, &holder)); /* the other one, where there is one */
+    }
+}
+
 #define in_a_directory(test) cmocka_unit_test_setup_teardown(test, temp_setup, temp_teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -195,6 +296,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(a_file_of_another_layout_is_no_record),
     in_a_directory(another_boot_is_dead_only_if_it_can_be_looked_at),
     in_a_directory(a_pool_knows_its_own_file),
+    in_a_directory(a_file_that_was_swept_is_made_again),
 };
 
 int main(void)
