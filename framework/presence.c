@@ -59,12 +59,12 @@ static int64_t start_time(int64_t pid)
     if (file == NULL)
         return errno == ENOENT || errno == ESRCH ? NO_PROCESS : NOT_KNOWN;
     size_t bytes = fread(text, 1, sizeof text - 1, file);
-    bool failed_to_read = ferror(file) != 0;
+    int error = ferror(file) != 0 ? errno : 0;
     (void)fclose(file);
     text[bytes] = '\0';
     const char *name_end = strrchr(text, ')');
-    if (failed_to_read && bytes == 0)
-        return NO_PROCESS; /* ESRCH: it went away in between */
+    if (bytes == 0 && error == ESRCH)
+        return NO_PROCESS; /* it went away in between */
     if (name_end == NULL
         || sscanf(name_end + 1,
                   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %lld",
@@ -121,18 +121,6 @@ static pawl_status failed(const char *path, const char *doing)
                       "%s: cannot %s: %s", path, doing, strerror(errno));
 }
 
-/* 0 to 2 belong to the host, open or closed: what it writes to its standard output is not to end up here.
- * Before the lock: it would fall with the lower number. */
-static int above_standard(int file)
-{
-    if (file < 0 || file > STDERR_FILENO)
-        return file;
-    int higher = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
-    (void)close(file);
-    errno = error;
-    return higher;
-}
-
 /* A name that no other pool has: two pools of one process differ by the number. */
 static pawl_status create_file(pawli_presence *p, pawli_holder *holder)
 {
@@ -144,7 +132,7 @@ static pawl_status create_file(pawli_presence *p, pawli_holder *holder)
         p->path = concatenate(p->directory, "/", holder->side);
         if (p->path == NULL)
             return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", p->directory);
-        p->file = above_standard(open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+        p->file = pawli_descriptor_above_standard(open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (p->file >= 0)
             return PAWL_OK;
         struct stat st; /* the last pool to leave removes the directory; but a link to nowhere stays */
@@ -193,8 +181,7 @@ static pawl_status lock_file(pawli_presence *p, bool *swept)
     *swept = false;
     if (fstat(p->file, &st) != 0)
         return failed(p->path, "look at it");
-    p->device = st.st_dev;
-    p->inode = st.st_ino;
+    p->id = (pawli_descriptor_id){ st.st_dev, st.st_ino };
     if (fcntl(p->file, F_SETLK, &lock) == 0) {
         *swept = !is_at(p->path, &st);
         return PAWL_OK;
@@ -303,15 +290,6 @@ pawl_status pawli_presence_observe(pawli_presence *p, const char *store_path)
     return p->directory != NULL ? PAWL_OK : pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", store_path);
 }
 
-/* The host may have closed the descriptor, and the number may be another file's by now. */
-static void close_own(const pawli_presence *p)
-{
-    struct stat st;
-    if (p->file >= 0 && fstat(p->file, &st) == 0
-        && (p->inode == 0 || (st.st_dev == p->device && st.st_ino == p->inode)))
-        (void)close(p->file);
-}
-
 void pawli_presence_close(pawli_presence *p)
 {
     if (p->directory == NULL)
@@ -320,7 +298,7 @@ void pawli_presence_close(pawli_presence *p)
         (void)munmap(p->map, p->map_bytes);
     if (p->path != NULL)
         (void)unlink(p->path); /* before the lock falls: nobody can find it unlocked */
-    close_own(p);
+    pawli_descriptor_close(p->file, p->id); /* the host may have closed it */
     remove_directory(p->directory);
     (void)pthread_mutex_destroy(&p->lock);
     free(p->free_slots);

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "crash_note.h"
+#include "descriptor.h"
 #include "log.h"
 #include "store/store.h"
 
@@ -20,8 +21,7 @@ typedef struct pawli_presence {
     char *directory;
     char *path;
     int file; /* -1: not open */
-    dev_t device; /* of the file behind it, */
-    ino_t inode;  /* 0: not known yet */
+    pawli_descriptor_id id; /* of the file behind it */
     size_t slot_count, executors;
     pawli_holder self; /* who this process is */
     void *map;
