@@ -671,6 +671,37 @@ static void many_expired_claims_come_back_at_once(void **state)
     assert_counters_are_right(t->path);
 }
 
+/* Goal: jobs that rows of the application's refer to are kept, whether the key is deferred or not; the others are pruned,
+ * claims go on, and it is said once (I10, I23). */
+static void what_is_referred_to_is_kept_and_holds_up_nobody(void **state)
+{
+    enum { JOBS = 200, KEPT_MAX = 10, REFERRED = 4 };
+    const temp *t = of(state);
+    gate ran = GATE_INIT;
+    _Atomic int lines = 0;
+    pawl_pool *pool;
+    assert_ok(pawl_open(PAWL_OPTIONS(.store = t->path, .executors = 2, .keep_succeeded_max = KEPT_MAX, .log = listen,
+                                     .log_arg = (void *)&lines), &pool));
+    assert_ok(pawl_register(pool, "good", succeed, &ran, NULL));
+    for (int i = 0; i < REFERRED; i++)
+        (void)put(pool, .kind = "good");
+    change(t->path, "CREATE TABLE orders (job INTEGER REFERENCES pawl_job (id));"
+                    "CREATE TABLE later (job INTEGER REFERENCES pawl_job (id) DEFERRABLE INITIALLY DEFERRED);"
+                    "INSERT INTO orders VALUES (1), (2); INSERT INTO later VALUES (3), (4)");
+    assert_ok(pawl_start(pool));
+    for (int i = 0; i < JOBS; i++)
+        (void)put(pool, .kind = "good");
+    assert_ok(pawl_wait_idle(pool, READY_MS));
+    assert_int_equal(gate_count(&ran), JOBS + REFERRED);
+    assert_nothing_spins();
+    assert_ok(pawl_close(pool));
+    assert_in_range(atomic_load(&lines), 0, 1);
+    assert_in_range(look(t->path, "SELECT count(*) FROM pawl_job"), KEPT_MAX, KEPT_MAX + REFERRED);
+    assert_int_equal(look(t->path, "SELECT count(*) FROM pawl_job WHERE id <= %d", REFERRED), REFERRED);
+    assert_int_equal(look(t->path, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
+    assert_counters_are_right(t->path);
+}
+
 #define in_a_directory(test) cmocka_unit_test_setup_teardown(test, temp_setup, temp_teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -690,6 +721,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(a_running_row_without_a_lane_stops_nobody),
     in_a_directory(bent_counters_are_counted_again),
     in_a_directory(many_expired_claims_come_back_at_once),
+    in_a_directory(what_is_referred_to_is_kept_and_holds_up_nobody),
 };
 
 int main(void)

@@ -192,7 +192,7 @@ static const struct {
       "SELECT a.job FROM db.pawl_attempts a JOIN db.pawl_holder h ON h.id = a.holder WHERE " BY_DEATH
       " AND NOT EXISTS (SELECT 1 FROM told k WHERE k.what = 'kill' AND k.pid = h.pid)" },
     { "I12 a lease was taken for over before its time",
-      "SELECT a.job FROM db.pawl_attempts a WHERE " BY_LEASE " AND a.ended_at - a.claimed_at < ?1" },
+      "SELECT a.job FROM db.pawl_attempts a WHERE " BY_LEASE " AND a.ended_at - a.claimed_at < ?1 - 2" },
     { "I12 a heartbeat was refused of a claim that nobody had taken",
       "SELECT b.id FROM beat b WHERE b.status = 'PAWL_ERR_LEASE_LOST' AND NOT EXISTS (SELECT 1"
       " FROM db.pawl_attempts a WHERE a.job = b.id AND a.fence = b.fence AND " BY_LEASE ")" },

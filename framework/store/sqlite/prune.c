@@ -8,6 +8,7 @@
 #include "sqlite_store.h"
 
 #define WALK_EVERY_MS INT64_C(600000)
+#define REST_NS (INT64_C(60000) * PAWLI_NS_PER_MS) /* after a walk that could delete nothing */
 
 typedef struct walk_row {
     int64_t id, lane, updated_at, created_at;
@@ -37,7 +38,9 @@ static bool keeps_for_ever(const pawli_options *o)
 
 bool pawli_prune_wanted(pawli_sqlite *s)
 {
-    return s->prune_walking || succeeded_over(s) > 0 || failed_over(s) > 0;
+    if (s->prune_walking)
+        return true;
+    return (succeeded_over(s) > 0 || failed_over(s) > 0) && pawli_steady_now_ns() >= s->prune_rests_ns;
 }
 
 int64_t pawli_prune_next_ms(const pawli_sqlite *s)
@@ -66,12 +69,42 @@ static bool is_over(const pawli_sqlite *s, const walk_row *row, int64_t *succeed
 
 static int delete_row(pawli_sqlite *s, const walk_row *row)
 {
-    pawli_lane *lane = pawli_lane_by_id(s, row->lane);
     int rc = pawli_run(s, PAWLI_SQL_PRUNE, NUM(row->id));
-    if (rc == SQLITE_OK)
-        rc = pawli_run(s, PAWLI_SQL_ATTEMPTS_DELETE, NUM(row->id));
-    if (rc != SQLITE_OK || lane == NULL)
+    return rc == SQLITE_OK ? pawli_run(s, PAWLI_SQL_ATTEMPTS_DELETE, NUM(row->id)) : rc;
+}
+
+/* A deferred foreign key would refuse the commit of the whole batch. */
+static bool breaks_a_reference(const pawli_sqlite *s)
+{
+    int broken = 0, ignored = 0;
+    return sqlite3_db_status(s->db, SQLITE_DBSTATUS_DEFERRED_FKS, &broken, &ignored, 0) == SQLITE_OK && broken != 0;
+}
+
+/* Where tables of the application refer to ours: a row that is referred to stays, and holds up nothing else. */
+static int delete_if_free(pawli_sqlite *s, const walk_row *row, bool *kept)
+{
+    int rc = pawli_run_plain(s, PAWLI_SQL_ITEM_BEGIN);
+    if (rc != SQLITE_OK)
         return rc;
+    rc = delete_row(s, row);
+    *kept = (rc & 0xFF) == SQLITE_CONSTRAINT || (rc == SQLITE_OK && breaks_a_reference(s));
+    if (rc != SQLITE_OK && !*kept)
+        return rc; /* the batch is rolled back */
+    rc = *kept ? pawli_run_plain(s, PAWLI_SQL_ITEM_ROLLBACK) : SQLITE_OK;
+    return rc == SQLITE_OK ? pawli_run_plain(s, PAWLI_SQL_ITEM_RELEASE) : rc;
+}
+
+static int prune_row(pawli_sqlite *s, const walk_row *row, bool *kept)
+{
+    pawli_lane *lane = pawli_lane_by_id(s, row->lane);
+    *kept = false;
+    int rc = s->triggered ? delete_if_free(s, row, kept) : delete_row(s, row);
+    if (rc != SQLITE_OK)
+        return rc;
+    s->prune_kept += *kept;
+    s->prune_deleted += !*kept;
+    if (*kept || lane == NULL)
+        return SQLITE_OK;
     pawli_lane_count(s, lane, pawli_count_of(row->status), -1);
     pawli_lane_count(s, lane, PAWLI_COUNT_PRUNED, 1);
     return SQLITE_OK;
@@ -102,11 +135,42 @@ static bool is_too_young(const pawli_sqlite *s, const walk_row *row)
            && (o->keep_failed_ms < 0 || row->created_at >= now - o->keep_failed_ms);
 }
 
+/* Said once, until a walk has met none. */
+static void tell_kept(pawli_sqlite *s)
+{
+    if (s->prune_kept > 0 && !s->prune_kept_told)
+        pawli_log_line(s->host.log, PAWL_LOG_WARNING,
+                       "%s: finished jobs past their retention that cannot be deleted, as foreign keys of the "
+                       "application's tables refer to them: %lld; delete those rows first, or declare the keys ON "
+                       "DELETE SET NULL or CASCADE",
+                       s->path, (long long)s->prune_kept);
+    s->prune_kept_told = s->prune_kept > 0;
+}
+
 static void end_walk(pawli_sqlite *s)
 {
+    tell_kept(s);
+    bool in_vain = s->prune_kept > 0 && s->prune_deleted == 0;
+    s->prune_rests_ns = in_vain ? pawli_add(pawli_steady_now_ns(), REST_NS) : 0;
+    s->prune_kept = s->prune_deleted = 0;
     s->prune_walking = false;
     s->prune_after = 0;
     s->prune_again_ms = pawli_add(s->batch->now_ms, WALK_EVERY_MS);
+}
+
+/* What is kept does not count: another row goes in its place. */
+static int prune_if_over(pawli_sqlite *s, const walk_row *row, int64_t *succeeded, int64_t *failed)
+{
+    int64_t before[] = { *succeeded, *failed };
+    bool kept;
+    if (!is_over(s, row, succeeded, failed))
+        return SQLITE_OK;
+    int rc = prune_row(s, row, &kept);
+    if (rc == SQLITE_OK && kept) {
+        *succeeded = before[0];
+        *failed = before[1];
+    }
+    return rc;
 }
 
 int pawli_prune_apply(pawli_sqlite *s)
@@ -127,11 +191,11 @@ int pawli_prune_apply(pawli_sqlite *s)
             ended = true;
             break;
         }
-        if (is_over(s, &rows[i], &succeeded, &failed))
-            rc = delete_row(s, &rows[i]);
-        s->prune_after = rows[i].id;
+        rc = prune_if_over(s, &rows[i], &succeeded, &failed);
+        if (rc == SQLITE_OK)
+            s->prune_after = rows[i].id;
     }
-    if (ended)
+    if (rc == SQLITE_OK && ended)
         end_walk(s);
     return rc;
 }

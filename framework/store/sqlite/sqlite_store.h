@@ -96,6 +96,9 @@ typedef struct pawli_sqlite {
     int64_t prune_after;  /* the prune walk's place */
     int64_t prune_again_ms;
     bool prune_walking;
+    int64_t prune_deleted, prune_kept; /* by this walk: rows, and those that others refer to */
+    int64_t prune_rests_ns; /* until then what is over its bound is left: it could not be deleted */
+    bool prune_kept_told;
     int64_t frame_bytes;     /* of the log: a page and its header */
     int64_t wal_frames;      /* after the last commit or checkpoint */
     bool wal_told;           /* the log said that it is over its bound */
