@@ -69,6 +69,7 @@ static omission *omission_of(report *r, const char *reason)
     char *copy = strdup(reason);
     if (added == NULL || copy == NULL)
         cli_out_of_memory();
+    /* cppcheck-suppress nullPointerRedundantCheck ; cli_out_of_memory() does not return */
     *added = (omission){ .next = r->omissions, .reason = copy };
     r->count[PAWL_FINDING_NOTE]++;
     return r->omissions = added;

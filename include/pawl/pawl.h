@@ -16,7 +16,7 @@
  *               negatives are PAWL_ERR_INVALID. Points in time are Unix milliseconds, UTC.
  *   Threads     every function may be called from any thread, unless it says otherwise.
  *   fork        a pool does not survive fork(): in the child every call answers PAWL_ERR_FORKED.
- *               Where a function that pawl called forks, the child exits by itself (_exit). If it returns
+ *               Where a function that a pool called forks, the child exits by itself (_exit). If it returns
  *               from that function, it ends there: what comes next is the parent's to do. */
 #ifndef PAWL_PAWL_H
 #define PAWL_PAWL_H

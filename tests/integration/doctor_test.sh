@@ -471,6 +471,14 @@ doctor 0 "  which heals it" case.db
 bend "history without a job" warning history "belong to no job.*: 1" "DELETE FROM" \
     "INSERT INTO pawl_attempts VALUES (99, 1, 1, 'failed', 1, 1, 1, 1, NULL)"
 apply_remedy
+fresh; sql case.db "CREATE TABLE p (a); CREATE TABLE k (x REFERENCES p (a)); INSERT INTO k VALUES (1)"
+doctor 0 "a key that makes no sense, of the application's" case.db
+finds note foreign-keys "foreign key mismatch" ""
+bend "a key to pawl's that makes no sense" error foreign-keys "what pawl writes to it is refused" "pawl_job (id)" \
+    "CREATE TABLE k (x REFERENCES pawl_job (nocol))"
+fresh; sql case.db "CREATE TABLE k (x REFERENCES pawl_job (id))"
+doctor 0 "a key that keeps finished jobs" case.db
+finds note foreign-keys "k refers to pawl_job" "ON DELETE SET NULL"
 bend "a lane whose kind is gone" error foreign-keys "of pawl_lane refers" "put it back" \
     "PRAGMA foreign_keys = OFF; DELETE FROM pawl_kind"
 bend "a lease that has run out" warning leases "past their lease: 1" "start a pool" \

@@ -124,11 +124,58 @@ static int tell_reference(sqlite3_stmt *row, void *arg)
     return d->told < LINES_MAX ? SQLITE_OK : SQLITE_DONE;
 }
 
+/* A key that SQLite cannot make sense of is the application's business, unless pawl's own writes meet it. */
+static void tell_mismatch(pawli_doctor *d, const char *table)
+{
+    char text[256], name[256];
+    bool of_ours = strstr(sqlite3_errmsg(d->s->reader), "referencing \"pawl_") != NULL;
+    (void)pawli_doctor_name(sqlite3_errmsg(d->s->reader), text);
+    if (of_ours)
+        pawli_doctor_tell(d, PAWL_FINDING_ERROR,
+                          "%s: what pawl writes to it is refused\n"
+                          "make table %s anew, with a key that refers to pawl_job (id)",
+                          text, pawli_doctor_name(table, name));
+    else
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE, "%s", text);
+}
+
+/* Retention deletes finished jobs: one that is referred to stays. */
+static int tell_keeper(sqlite3_stmt *row, void *arg)
+{
+    pawli_doctor *d = arg;
+    char table[256], parent[256];
+    pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                      "%s refers to %s: finished jobs that it names are kept beyond their time\n"
+                      "if that is not meant, declare the key ON DELETE SET NULL or CASCADE",
+                      pawli_doctor_name((const char *)sqlite3_column_text(row, 0), table),
+                      pawli_doctor_name((const char *)sqlite3_column_text(row, 1), parent));
+    return d->told < LINES_MAX ? SQLITE_OK : SQLITE_DONE;
+}
+
+/* Table by table, as the first key that makes no sense ends the question. */
+static int check_references(sqlite3_stmt *row, void *arg)
+{
+    pawli_doctor *d = arg;
+    const char *table = (const char *)sqlite3_column_text(row, 0);
+    int rc = pawli_doctor_each(d->s->reader, tell_reference, d, "PRAGMA foreign_key_check(%Q)", table);
+    if (rc == SQLITE_ERROR) {
+        tell_mismatch(d, table);
+        return SQLITE_OK;
+    }
+    if (rc != SQLITE_OK || strncmp(table, "pawl_", 5) == 0)
+        return rc;
+    return pawli_doctor_each(d->s->reader, tell_keeper, d,
+                             "SELECT %Q, \"table\" FROM pragma_foreign_key_list(%Q) WHERE \"table\" LIKE"
+                             " 'pawl\\_%%' ESCAPE '\\' AND on_delete IN ('NO ACTION', 'RESTRICT')",
+                             table, table);
+}
+
 void pawli_doctor_check_foreign_keys(pawli_doctor *d)
 {
     int rc = pawli_doctor_begin(d);
     if (rc == SQLITE_OK)
-        rc = pawli_doctor_each(d->s->reader, tell_reference, d, "PRAGMA foreign_key_check");
+        rc = pawli_doctor_each(d->s->reader, check_references, d,
+                               "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%%references%%'");
     pawli_doctor_end(d);
     (void)pawli_doctor_failed(d, rc);
 }
