@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,6 +91,33 @@ static int64_t pid_namespace(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? (int64_t)st.st_ino : 0;
 }
 
+/* A program that replaces itself (execve) keeps its pid and start time. What tells its images apart: a few bits
+ * of the kernel's random bytes for each; not more of them, as canaries are made of these. */
+static uint32_t image_number(void)
+{
+    const char *random = (const char *)(uintptr_t)getauxval(AT_RANDOM); /* NOLINT(performance-no-int-to-ptr) */
+    uint64_t halves[2] = { 0, 0 };
+    if (random != NULL)
+        memcpy(halves, random, sizeof halves);
+    uint64_t mixed = (halves[0] ^ (halves[1] << 31 | halves[1] >> 33)) * UINT64_C(0x9E3779B97F4A7C15);
+    mixed = (mixed ^ mixed >> 29) * UINT64_C(0xBF58476D1CE4E5B9);
+    return (uint32_t)(mixed >> 32);
+}
+
+/* PID-STARTED-NUMBER, as older pools name their files, or PID-STARTED-NUMBER-IMAGE. */
+typedef struct side_name {
+    int64_t pid, started;
+    bool has_image;
+    uint32_t image;
+} side_name;
+
+static bool read_name(const char *text, side_name *name)
+{
+    int parts = sscanf(text, "%" SCNd64 "-%" SCNd64 "-%*d-%" SCNu32, &name->pid, &name->started, &name->image);
+    name->has_image = parts == 3;
+    return parts >= 2;
+}
+
 /* Others judge this pool by these facts: one that cannot be told would be judged wrongly. */
 static pawl_status describe(pawli_holder *holder)
 {
@@ -127,8 +155,8 @@ static pawl_status create_file(pawli_presence *p, pawli_holder *holder)
     for (int number = 0; number < 10000; number++) {
         if (mkdir(p->directory, 0700) != 0 && errno != EEXIST)
             return failed(p->directory, "create it");
-        (void)snprintf(holder->side, sizeof holder->side, "%" PRId64 "-%" PRId64 "-%d", holder->pid,
-                       holder->started, number);
+        (void)snprintf(holder->side, sizeof holder->side, "%" PRId64 "-%" PRId64 "-%d-%" PRIu32,
+                       holder->pid, holder->started, number, image_number());
         p->path = concatenate(p->directory, "/", holder->side);
         if (p->path == NULL)
             return pawli_fail(PAWL_ERR_NOMEM, "%s: no memory", p->directory);
@@ -431,12 +459,42 @@ static bool process_is_gone(const pawli_holder *holder)
     return started != NOT_KNOWN && started != holder->started;
 }
 
+bool pawli_process_is(int64_t pid, int64_t started)
+{
+    int64_t now = start_time(pid);
+    return now == NOT_KNOWN || now == started;
+}
+
+bool pawli_presence_sees(const pawli_presence *p, const pawli_holder *holder)
+{
+    return holder->pid_space == p->self.pid_space && strcmp(holder->boot, p->self.boot) == 0;
+}
+
+static bool is_own_process(const pawli_presence *p, const pawli_holder *holder)
+{
+    return pawli_presence_sees(p, holder) && holder->pid == p->self.pid && holder->started == p->self.started;
+}
+
+/* Where the name does not tell the image, it may be this one. */
+static bool is_own_image(const char *side)
+{
+    side_name name;
+    return !read_name(side, &name) || !name.has_image || name.image == image_number();
+}
+
+bool pawli_presence_is_self(const pawli_presence *p, const pawli_holder *holder)
+{
+    return is_own_process(p, holder) && is_own_image(holder->side);
+}
+
 /* Of a file that is not locked. R13: another boot, another kernel: nothing of it lives. Without the file the
  * process table alone can prove it. */
 static bool is_dead(const pawli_presence *p, const pawli_holder *holder, bool is_there)
 {
     if (strcmp(holder->boot, p->self.boot) != 0)
         return true;
+    if (is_own_process(p, holder))
+        return true; /* this program before it replaced itself: no lock of this one is on that file */
     return pawli_presence_sees(p, holder) ? process_is_gone(holder) : is_there;
 }
 
@@ -453,22 +511,6 @@ static pawli_life probe_file(const pawli_presence *p, const char *path, const pa
         record->is_known = read_record(file, record);
     (void)close(file);
     return life;
-}
-
-bool pawli_process_is(int64_t pid, int64_t started)
-{
-    int64_t now = start_time(pid);
-    return now == NOT_KNOWN || now == started;
-}
-
-bool pawli_presence_sees(const pawli_presence *p, const pawli_holder *holder)
-{
-    return holder->pid_space == p->self.pid_space && strcmp(holder->boot, p->self.boot) == 0;
-}
-
-bool pawli_presence_is_self(const pawli_presence *p, const pawli_holder *holder)
-{
-    return pawli_presence_sees(p, holder) && holder->pid == p->self.pid && holder->started == p->self.started;
 }
 
 pawli_life pawli_presence_probe(const pawli_presence *p, const pawli_holder *holder, pawli_record *record)
@@ -508,12 +550,16 @@ static bool is_named_by(const char *name, const pawli_holder *holders, size_t co
     return false;
 }
 
-/* It is not of this process, and its process is gone, or in another namespace. */
-static bool may_be_left_over(const char *name)
+/* It is not of this program, and its process is gone, or in another namespace. */
+static bool may_be_left_over(const pawli_presence *p, const char *text)
 {
-    int64_t pid = 0, started = 0;
-    return sscanf(name, "%" SCNd64 "-%" SCNd64, &pid, &started) == 2 && pid != getpid()
-           && start_time(pid) != started && start_time(pid) != NOT_KNOWN;
+    side_name name;
+    if (!read_name(text, &name))
+        return false;
+    if (name.pid == p->self.pid && name.started == p->self.started)
+        return !is_own_image(text);
+    int64_t started = start_time(name.pid);
+    return started != name.started && started != NOT_KNOWN;
 }
 
 /* It may be just about to be locked by who made it: it goes under a lock, as long as it has no other. */
@@ -535,7 +581,7 @@ void pawli_presence_sweep(const pawli_presence *p, const pawli_holder *holders, 
         return;
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory))
         if (is_plain_name(entry->d_name) && !is_named_by(entry->d_name, holders, count)
-            && may_be_left_over(entry->d_name))
+            && may_be_left_over(p, entry->d_name))
             remove_if_free(dirfd(directory), entry->d_name);
     (void)closedir(directory);
 }

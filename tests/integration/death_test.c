@@ -288,6 +288,25 @@ static void death_is_proven_before_the_parent_reaps(void **state)
     child_close(&worker);
 }
 
+/* A program that replaces itself has the pid and the start time of what it was, and holds none of its jobs. */
+static void a_program_that_replaces_itself_is_another(void **state)
+{
+    const temp *t = of(state);
+    char line[128];
+    child worker;
+    put_jobs(t, "replace", 1, 5);
+    start_worker(&worker, t, LEASE_MS, "2");
+    assert_true(child_says(&worker, "start replace", line, sizeof line, READY_MS));
+    assert_true(child_says(&worker, "ready", NULL, 0, READY_MS));
+    assert_true(child_says(&worker, "start replace", line, sizeof line, READY_MS));
+    child_tell(&worker, "stop\n");
+    assert_int_equal(child_reap(&worker), 0);
+    child_close(&worker);
+    assert_int_equal(look(t->path, "SELECT attempts FROM pawl_jobs WHERE status = 'succeeded'"), 2);
+    assert_int_equal(look(t->path, "SELECT charged FROM pawl_attempts WHERE error = 'its process died'"), 1);
+    assert_counters_are_right(t->path);
+}
+
 /* A pool that runs already notices the death too. */
 static void a_running_pool_notices(void **state)
 {
@@ -533,6 +552,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(a_deadly_job_without_a_trace_fails_too),
     in_a_directory(the_longest_backoff_does_not_stop_a_rescue),
     in_a_directory(death_is_proven_before_the_parent_reaps),
+    in_a_directory(a_program_that_replaces_itself_is_another),
     in_a_directory(a_running_pool_notices),
     in_a_directory(a_child_of_the_dead_does_not_count),
     in_a_directory(another_boot_is_dead),

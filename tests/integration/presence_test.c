@@ -201,6 +201,29 @@ static void assert_is_locked(const char *path)
     assert_int_equal(status, 0);
 }
 
+/* Names without the number of the image are of older pools, and may be of this process: never opened here. */
+static void what_may_be_of_this_process_is_not_opened(void **state)
+{
+    const temp *t = *state;
+    pawli_presence p;
+    pawli_holder holder = { .id = 1 };
+    assert_ok(pawli_presence_open(&p, t->path, 1, 1, &holder));
+    pawli_holder older = holder, replaced = holder;
+    (void)snprintf(older.side, sizeof older.side, "%lld-%lld-7", (long long)holder.pid, (long long)holder.started);
+    (void)snprintf(replaced.side, sizeof replaced.side, "%lld-%lld-7-1", (long long)holder.pid,
+                   (long long)holder.started);
+    temp_write(side_of(t, &older), "", 0);
+    temp_write(side_of(t, &replaced), "", 0);
+    assert_int_equal(probe(t, &holder, NULL), PAWLI_ALIVE);
+    assert_int_equal(probe(t, &older, NULL), PAWLI_ALIVE);
+    assert_int_equal(probe(t, &replaced, NULL), PAWLI_DEAD);
+    pawli_presence_sweep(&p, NULL, 0);
+    assert_int_equal(access(side_of(t, &older), F_OK), 0);
+    assert_int_not_equal(access(side_of(t, &replaced), F_OK), 0);
+    assert_is_locked(p.path);
+    pawli_presence_close(&p);
+}
+
 /* What happens to the file that is about to be locked. */
 typedef enum fate { KEPT, REMOVED, REPLACED, LOCKED } fate;
 
@@ -297,6 +320,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(another_boot_is_dead_only_if_it_can_be_looked_at),
     in_a_directory(a_pool_knows_its_own_file),
     in_a_directory(a_file_that_was_swept_is_made_again),
+    in_a_directory(what_may_be_of_this_process_is_not_opened),
 };
 
 int main(void)

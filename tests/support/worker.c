@@ -103,6 +103,16 @@ static int die_without_a_trace(pawl_job *job, void *arg)
     return die(job, NULL);
 }
 
+/* The program replaces itself by itself: `arg` are its arguments. */
+static int replace(pawl_job *job, void *arg)
+{
+    say_start(job);
+    if (pawl_job_attempt(job) > 1)
+        return PAWL_SUCCEEDED;
+    (void)execv("/proc/self/exe", arg);
+    return PAWL_FAILED;
+}
+
 static int wait_for_go(pawl_job *job, void *arg)
 {
     (void)arg;
@@ -165,6 +175,7 @@ static int work(char **argv, int argc)
     } kinds[] = { { "quick", quick, NULL },      { "hang", hang, NULL },
                   { "say", say_only, NULL },
                   { "die", die, NULL },          { "wait", wait_for_go, NULL },
+                  { "replace", replace, argv },
                   { "detached", detached, NULL }, { "traceless", die_without_a_trace, side } };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         must(pawl_register(pool, kinds[i].kind, kinds[i].fn, kinds[i].arg,

@@ -138,7 +138,10 @@ static bool is_side_name(const char *name)
 {
     int64_t pid, started;
     int number, end = 0;
-    return sscanf(name, "%" SCNd64 "-%" SCNd64 "-%d%n", &pid, &started, &number, &end) == 3 && name[end] == '\0';
+    if (sscanf(name, "%" SCNd64 "-%" SCNd64 "-%d%n", &pid, &started, &number, &end) != 3)
+        return false;
+    const char *image = name + end;
+    return *image == '\0' || (*image == '-' && image[1 + strspn(image + 1, "0123456789")] == '\0');
 }
 
 static bool is_named(const pawli_doctor *d, const char *name)
