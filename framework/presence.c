@@ -118,9 +118,25 @@ static bool read_name(const char *text, side_name *name)
     return parts >= 2;
 }
 
+/* In a pid namespace of its own a process may still see the /proc of the one outside, where its pid is
+ * somebody else's. */
+static bool has_foreign_proc(void)
+{
+    char text[32];
+    ssize_t bytes = readlink("/proc/self", text, sizeof text - 1);
+    if (bytes < 0)
+        return errno == ENOENT && access("/proc/stat", F_OK) == 0; /* a namespace that it does not show at all */
+    text[bytes] = '\0';
+    return strtoll(text, NULL, 10) != getpid();
+}
+
 /* Others judge this pool by these facts: one that cannot be told would be judged wrongly. */
 static pawl_status describe(pawli_holder *holder)
 {
+    if (has_foreign_proc())
+        return pawli_fail(PAWL_ERR_STORE, "cannot tell who this process is: its pid is %d, but /proc belongs to "
+                                          "another pid namespace; mount its own (unshare --mount-proc, mount -t "
+                                          "proc proc /proc)", (int)getpid());
     holder->pid = getpid();
     holder->started = start_time(holder->pid);
     holder->pid_space = pid_namespace();

@@ -181,8 +181,9 @@ static void a_holder_in_another_pid_namespace(void **state)
     gate runs = GATE_INIT;
     child c;
     pawl_pool *pool = heir_open(t, &runs);
-    child_start_program(&c, "unshare", (const char *const[]){ "--pid", "--fork", "--kill-child", PAWL_TEST_WORKER,
-                                                             "work", t->path, LEASE_MS, "1", NULL });
+    child_start_program(&c, "unshare", (const char *const[]){ "--pid", "--fork", "--kill-child", "--mount-proc",
+                                                             PAWL_TEST_WORKER, "work", t->path, LEASE_MS, "1",
+                                                             NULL });
     if (!child_says(&c, "ready", NULL, 0, READY_MS)) {
         print_message("a pid namespace is not to be had here: its deaths are not tested\n");
         child_close(&c);

@@ -5,6 +5,7 @@
 #include "presence.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -201,6 +202,39 @@ static void assert_is_locked(const char *path)
     assert_int_equal(status, 0);
 }
 
+enum { ANSWERED_WELL, ANSWERED_BADLY, NO_NAMESPACE };
+
+/* The first process of a pid namespace that sees the /proc of the one outside. */
+static void ask_with_a_foreign_proc(const temp *t)
+{
+    pawli_presence self;
+    int status = 0;
+    if (unshare(CLONE_NEWPID) != 0)
+        _exit(NO_NAMESPACE);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(pawli_presence_observe(&self, t->path) == PAWL_ERR_STORE
+                      && strstr(pawl_error_message(), "another pid namespace") != NULL
+                  ? ANSWERED_WELL
+                  : ANSWERED_BADLY);
+    _exit(waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : ANSWERED_BADLY);
+}
+
+/* Its pid is somebody else's there: it would take that one's start time for its own, and be judged by it. */
+static void who_sees_a_foreign_proc_is_told_so(void **state)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0)
+        ask_with_a_foreign_proc(*state);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WEXITSTATUS(status) == NO_NAMESPACE) {
+        print_message("a pid namespace is not to be had here: a foreign /proc is not tested\n");
+        skip();
+    }
+    assert_int_equal(status, ANSWERED_WELL);
+}
+
 /* Names without the number of the image are of older pools, and may be of this process: never opened here. */
 static void what_may_be_of_this_process_is_not_opened(void **state)
 {
@@ -320,6 +354,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(another_boot_is_dead_only_if_it_can_be_looked_at),
     in_a_directory(a_pool_knows_its_own_file),
     in_a_directory(a_file_that_was_swept_is_made_again),
+    in_a_directory(who_sees_a_foreign_proc_is_told_so),
     in_a_directory(what_may_be_of_this_process_is_not_opened),
 };
 
