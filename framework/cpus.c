@@ -6,6 +6,7 @@
  * Keeps:   G5 threads by affinity and quota, not by the machine's count. */
 #include "cpus.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define CPUS_MAX ((size_t)1 << 20)
 #define PATH_BYTES 1024 /* a group with a longer path counts as one without a quota */
 
 typedef struct files {
@@ -190,10 +192,29 @@ static char *read_whole(const char *path, void *arg)
     return text;
 }
 
+/* The kernel refuses a set that is smaller than its own; 0: it cannot be told. */
+static int by_affinity(void)
+{
+    int count = 0;
+    for (size_t cpus = 1024; cpus <= CPUS_MAX && count == 0; cpus *= 4) {
+        cpu_set_t *set = CPU_ALLOC(cpus);
+        if (set == NULL)
+            return 0;
+        bool fits = sched_getaffinity(0, CPU_ALLOC_SIZE(cpus), set) == 0;
+        if (fits)
+            count = CPU_COUNT_S(CPU_ALLOC_SIZE(cpus), set);
+        int error = errno;
+        CPU_FREE(set);
+        if (!fits && error != EINVAL)
+            return 0;
+    }
+    return count;
+}
+
 uint32_t pawli_cpus_usable(void)
 {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                              : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int count = by_affinity();
+    if (count == 0)
+        count = (int)sysconf(_SC_NPROCESSORS_ONLN);
     return smaller(count > 0 ? (uint32_t)count : 1, pawli_cpus_by_quota(read_whole, NULL));
 }

@@ -1,6 +1,9 @@
 /* cpus_test.c - CPUs by the quotas of control groups, from the texts of the files that tell them (G5). */
 #include "cpus.h"
 
+#include <errno.h>
+#include <sched.h>
+
 #include <string.h>
 
 #include "check.h"
@@ -134,6 +137,41 @@ static void nonsense_is_no_limit(void **unused)
     assert_true(pawli_cpus_usable() >= 1);
 }
 
+/* A kernel for so many CPUs refuses smaller sets. 0: the real one. */
+static size_t kernel_cpus, kernel_usable;
+
+int __wrap_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set);
+int __real_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set);
+
+int __wrap_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
+{
+    if (kernel_cpus == 0)
+        return __real_sched_getaffinity(pid, bytes, set);
+    if (bytes < CPU_ALLOC_SIZE(kernel_cpus)) {
+        errno = EINVAL;
+        return -1;
+    }
+    CPU_ZERO_S(bytes, set);
+    for (size_t i = 0; i < kernel_usable; i++)
+        CPU_SET_S(kernel_cpus - 1 - i, bytes, set);
+    return 0;
+}
+
+/* Goal: the affinity counts, however many CPUs the machine may have (G5). */
+static void affinity_counts_on_a_large_machine(void **unused)
+{
+    (void)unused;
+    static const size_t machines[] = { 64, 1024, 1025, 8192, 100000 };
+    for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
+        kernel_cpus = machines[i];
+        kernel_usable = 1;
+        assert_int_equal(pawli_cpus_usable(), 1);
+    }
+    kernel_cpus = (size_t)1 << 30; /* it cannot be told */
+    assert_true(pawli_cpus_usable() >= 1);
+    kernel_cpus = 0;
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(version_2_is_read_from_the_own_group),
     cmocka_unit_test(the_smallest_on_the_way_up_wins),
@@ -141,6 +179,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(both_versions_count),
     cmocka_unit_test(a_part_of_the_tree_is_enough),
     cmocka_unit_test(nonsense_is_no_limit),
+    cmocka_unit_test(affinity_counts_on_a_large_machine),
 };
 
 int main(void)
