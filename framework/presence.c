@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "process.h"
 #include "status.h"
 
 #define MAGIC UINT64_C(0x32304C5741504450) /* tells the format; another one is no record */
@@ -30,9 +31,6 @@
 #define EFFECT_SLOTS 1 /* behind the executors': the job whose on_success function the writer is calling */
 #define SPARED_SLOTS PAWLI_CLAIMS_MAX /* behind all others, a ring: so many claims can be in hand */
 #define SLOTS_READ_MAX (1 << 21) /* of another pool's file: what its options can ask for */
-
-#define NO_PROCESS 0
-#define NOT_KNOWN (-1) /* it could not be looked up: no proof of anything */
 
 typedef struct header {
     uint64_t magic;
@@ -46,33 +44,6 @@ typedef struct header {
 _Static_assert(sizeof(header) <= HEADER_BYTES, "the slots begin behind the header");
 
 /* ------------------------------------------------------------------------ who a process is */
-
-/* Start time in clock ticks since boot: field 22 of /proc/PID/stat, where field 3 is the state and field 20
- * the number of threads; the name before them may hold spaces and parentheses. NO_PROCESS also for one that
- * has ended and was not waited for yet; a leader that ended before its threads is a living process. */
-static int64_t start_time(int64_t pid)
-{
-    char path[64], text[1024], state = 'X';
-    long threads = 0;
-    long long started = 0;
-    (void)snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return errno == ENOENT || errno == ESRCH ? NO_PROCESS : NOT_KNOWN;
-    size_t bytes = fread(text, 1, sizeof text - 1, file);
-    int error = ferror(file) != 0 ? errno : 0;
-    (void)fclose(file);
-    text[bytes] = '\0';
-    const char *name_end = strrchr(text, ')');
-    if (bytes == 0 && error == ESRCH)
-        return NO_PROCESS; /* it went away in between */
-    if (name_end == NULL
-        || sscanf(name_end + 1,
-                  " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %lld",
-                  &state, &threads, &started) != 3)
-        return NOT_KNOWN;
-    return (state == 'Z' || state == 'X') && threads <= 1 ? NO_PROCESS : started;
-}
 
 static void read_boot_id(char *out, size_t capacity)
 {
@@ -138,7 +109,7 @@ static pawl_status describe(pawli_holder *holder)
                                           "another pid namespace; mount its own (unshare --mount-proc, mount -t "
                                           "proc proc /proc)", (int)getpid());
     holder->pid = getpid();
-    holder->started = start_time(holder->pid);
+    holder->started = pawli_process_started(holder->pid);
     holder->pid_space = pid_namespace();
     read_boot_id(holder->boot, sizeof holder->boot);
     if (holder->started > 0 && holder->pid_space != 0 && holder->boot[0] != '\0')
@@ -471,14 +442,7 @@ static bool is_locked(int file)
 
 static bool process_is_gone(const pawli_holder *holder)
 {
-    int64_t started = start_time(holder->pid);
-    return started != NOT_KNOWN && started != holder->started;
-}
-
-bool pawli_process_is(int64_t pid, int64_t started)
-{
-    int64_t now = start_time(pid);
-    return now == NOT_KNOWN || now == started;
+    return !pawli_process_is(holder->pid, holder->started);
 }
 
 bool pawli_presence_sees(const pawli_presence *p, const pawli_holder *holder)
@@ -574,8 +538,7 @@ static bool may_be_left_over(const pawli_presence *p, const char *text)
         return false;
     if (name.pid == p->self.pid && name.started == p->self.started)
         return !is_own_image(text);
-    int64_t started = start_time(name.pid);
-    return started != name.started && started != NOT_KNOWN;
+    return !pawli_process_is(name.pid, name.started);
 }
 
 /* It may be just about to be locked by who made it: it goes under a lock, as long as it has no other. */

@@ -14,6 +14,7 @@
 #include "crash_note.h"
 #include "descriptor.h"
 #include "log.h"
+#include "process.h"
 #include "store/store.h"
 
 typedef struct pawli_presence {
@@ -44,8 +45,6 @@ void pawli_presence_close(pawli_presence *presence);
 
 /* Makes an event in the side directory, for all who watch it. NULL: of a pool that is not started. */
 void pawli_presence_touch(const pawli_presence *presence, const char *store_path);
-/* Does that process live, and did it start then? */
-bool pawli_process_is(int64_t pid, int64_t started);
 /* Is the holder's process one that this one can see, and another? */
 bool pawli_presence_sees(const pawli_presence *presence, const pawli_holder *holder);
 bool pawli_presence_is_self(const pawli_presence *presence, const pawli_holder *holder);

@@ -1,9 +1,11 @@
 /* process.c - what the kernel tells about another process, from /proc.
- * Threads: any. What is read may be gone the next moment: every answer is for a person. */
+ * Threads: any. What is read may be gone the next moment. Whether a process lives is proof (I12, presence.c)
+ * and is told from not being able to look; every other answer is for a person. */
 #include "process.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -12,18 +14,70 @@
 #include <string.h>
 #include <unistd.h>
 
-bool pawli_process_is_stopped(int64_t pid)
+/* ----------------------------------------------------------------------------------- state */
+
+typedef struct state {
+    char letter;
+    long threads;
+    int64_t started;
+} state;
+
+/* 0, or the errno of what failed: ESRCH if there is no such process. */
+static int read_stat(int64_t pid, char *text, size_t capacity)
 {
-    char path[64], text[512];
+    char path[64];
+    int error = 0;
     (void)snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return false;
-    size_t bytes = fread(text, 1, sizeof text - 1, file);
+        return errno == ENOENT ? ESRCH : errno;
+    size_t bytes = fread(text, 1, capacity - 1, file);
+    if (ferror(file))
+        error = errno; /* ESRCH: it went away in between */
     (void)fclose(file);
     text[bytes] = '\0';
+    return error;
+}
+
+/* Field 3 is the state, 20 the number of threads, 22 the start; the name before them may hold spaces and
+ * parentheses. */
+static int look_up(int64_t pid, state *out)
+{
+    char text[1024];
+    long long started = 0;
+    int error = read_stat(pid, text, sizeof text);
+    if (error != 0)
+        return error;
     const char *name_end = strrchr(text, ')');
-    return name_end != NULL && name_end[1] == ' ' && (name_end[2] == 'T' || name_end[2] == 't');
+    if (name_end == NULL
+        || sscanf(name_end + 1,
+                  " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %lld",
+                  &out->letter, &out->threads, &started) != 3)
+        return EPROTO;
+    out->started = started;
+    return 0;
+}
+
+/* A leader that ended before its threads is a living process. */
+int64_t pawli_process_started(int64_t pid)
+{
+    state now;
+    int error = look_up(pid, &now);
+    if (error != 0)
+        return error == ESRCH ? PAWLI_NO_PROCESS : PAWLI_NOT_KNOWN;
+    return (now.letter == 'Z' || now.letter == 'X') && now.threads <= 1 ? PAWLI_NO_PROCESS : now.started;
+}
+
+bool pawli_process_is(int64_t pid, int64_t started)
+{
+    int64_t now = pawli_process_started(pid);
+    return now == PAWLI_NOT_KNOWN || now == started;
+}
+
+bool pawli_process_is_stopped(int64_t pid)
+{
+    state now;
+    return look_up(pid, &now) == 0 && (now.letter == 'T' || now.letter == 't');
 }
 
 /* ------------------------------------------------------------------------------- mapped files */

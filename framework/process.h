@@ -8,6 +8,14 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+/* When it was started, in clock ticks since boot. PAWLI_NO_PROCESS also for one that has ended and was not
+ * waited for yet; PAWLI_NOT_KNOWN: it could not be looked up, which is no proof of anything. */
+#define PAWLI_NO_PROCESS 0
+#define PAWLI_NOT_KNOWN (-1)
+int64_t pawli_process_started(int64_t pid);
+/* Does that process live, and did it start then? True also if that cannot be told. */
+bool pawli_process_is(int64_t pid, int64_t started);
+
 /* Is it stopped, by a signal or by a debugger? False also if that cannot be told. */
 bool pawli_process_is_stopped(int64_t pid);
 
