@@ -1,8 +1,10 @@
 /* clock.c - the pool's time source; see clock.h. Any thread, no lock. */
 #include "clock.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 static int64_t read_ns(clockid_t id)
 {
@@ -11,20 +13,36 @@ static int64_t read_ns(clockid_t id)
     return (int64_t)now.tv_sec * 1000 * PAWLI_NS_PER_MS + now.tv_nsec;
 }
 
-/* A time namespace shifts the clock of its processes: leases are in the kernel's own time, which all pools on a file
- * share. See time_namespaces(7). */
-static int64_t read_boot_shift_ms(void)
+/* The offsets in the file are those of new children: this process's own too, unless it has asked for another
+ * namespace for them. */
+static bool are_own_offsets(void)
+{
+    struct stat own, children;
+    return stat("/proc/self/ns/time", &own) == 0 && stat("/proc/self/ns/time_for_children", &children) == 0
+           && own.st_dev == children.st_dev && own.st_ino == children.st_ino;
+}
+
+bool pawli_clock_boot_offset_ns(int64_t *ns)
 {
     char line[128];
-    int64_t seconds = 0, nanoseconds = 0;
+    int64_t seconds, rest;
+    *ns = 0;
     FILE *file = fopen("/proc/self/timens_offsets", "re");
     if (file == NULL)
-        return 0;
+        return errno == ENOENT; /* the kernel has no time namespaces */
     while (fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "boottime %" SCNd64 " %" SCNd64, &seconds, &nanoseconds) == 2)
-            break;
+        if ((sscanf(line, "boottime %" SCNd64 " %" SCNd64, &seconds, &rest) == 2
+             || sscanf(line, "7 %" SCNd64 " %" SCNd64, &seconds, &rest) == 2)
+            && are_own_offsets())
+            *ns = seconds * 1000 * PAWLI_NS_PER_MS + rest;
+    bool whole = ferror(file) == 0;
     (void)fclose(file);
-    return seconds * 1000 + nanoseconds / PAWLI_NS_PER_MS;
+    return whole;
+}
+
+static int64_t read_boot_ms(const pawli_clock *clock)
+{
+    return (read_ns(CLOCK_BOOTTIME) - clock->boot_offset_ns) / PAWLI_NS_PER_MS;
 }
 
 void pawli_clock_init(pawli_clock *clock, bool is_virtual)
@@ -32,8 +50,8 @@ void pawli_clock_init(pawli_clock *clock, bool is_virtual)
     clock->is_virtual = is_virtual;
     clock->wall_start_ms = read_ns(CLOCK_REALTIME) / PAWLI_NS_PER_MS;
     clock->steady_start_ns = read_ns(CLOCK_MONOTONIC);
-    clock->boot_shift_ms = read_boot_shift_ms();
-    clock->boot_start_ms = read_ns(CLOCK_BOOTTIME) / PAWLI_NS_PER_MS - clock->boot_shift_ms;
+    (void)pawli_clock_boot_offset_ns(&clock->boot_offset_ns);
+    clock->boot_start_ms = read_boot_ms(clock);
     atomic_init(&clock->advanced_ms, 0);
 }
 
@@ -60,7 +78,7 @@ int64_t pawli_clock_boot_ms(const pawli_clock *clock)
 {
     if (clock->is_virtual)
         return pawli_add(clock->boot_start_ms, atomic_load(&clock->advanced_ms));
-    return read_ns(CLOCK_BOOTTIME) / PAWLI_NS_PER_MS - clock->boot_shift_ms;
+    return read_boot_ms(clock);
 }
 
 int64_t pawli_wall_now_ms(void)

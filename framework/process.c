@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 /* ----------------------------------------------------------------------------------- state */
 
 typedef struct state {
@@ -58,6 +60,16 @@ static int look_up(int64_t pid, state *out)
     return 0;
 }
 
+/* The kernel tells the start by the reader's own boot clock: without its offset it is the same for all. */
+static int64_t without_offset(int64_t ticks)
+{
+    int64_t offset_ns, tick_ns = 1000 * PAWLI_NS_PER_MS / sysconf(_SC_CLK_TCK);
+    if (!pawli_clock_boot_offset_ns(&offset_ns))
+        return PAWLI_NOT_KNOWN;
+    int64_t started = ticks - offset_ns / tick_ns;
+    return started > 0 ? started : 1;
+}
+
 /* A leader that ended before its threads is a living process. */
 int64_t pawli_process_started(int64_t pid)
 {
@@ -65,13 +77,16 @@ int64_t pawli_process_started(int64_t pid)
     int error = look_up(pid, &now);
     if (error != 0)
         return error == ESRCH ? PAWLI_NO_PROCESS : PAWLI_NOT_KNOWN;
-    return (now.letter == 'Z' || now.letter == 'X') && now.threads <= 1 ? PAWLI_NO_PROCESS : now.started;
+    if ((now.letter == 'Z' || now.letter == 'X') && now.threads <= 1)
+        return PAWLI_NO_PROCESS;
+    return without_offset(now.started);
 }
 
+/* An offset may end within a tick. */
 bool pawli_process_is(int64_t pid, int64_t started)
 {
     int64_t now = pawli_process_started(pid);
-    return now == PAWLI_NOT_KNOWN || now == started;
+    return now == PAWLI_NOT_KNOWN || (now > 0 && now >= started - 1 && now <= started + 1);
 }
 
 bool pawli_process_is_stopped(int64_t pid)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "clock.h"
 
 #define OTHER_BOOT "00000000-0000-4000-8000-000000000000"
 
@@ -235,6 +236,61 @@ static void who_sees_a_foreign_proc_is_told_so(void **state)
     assert_int_equal(status, ANSWERED_WELL);
 }
 
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+
+static int64_t boot_ms(void)
+{
+    pawli_clock clock;
+    pawli_clock_init(&clock, false);
+    return pawli_clock_boot_ms(&clock);
+}
+
+/* In a time namespace that begins with the next child: are the clock and this process what they are outside? */
+static void look_from_another_time(const pawli_holder *holder, const char *offset, int64_t outside_ms)
+{
+    int status = 0, file = unshare(CLONE_NEWTIME) == 0 ? open("/proc/self/timens_offsets", O_WRONLY) : -1;
+    if (file < 0 || write(file, offset, strlen(offset)) != (ssize_t)strlen(offset))
+        _exit(NO_NAMESPACE);
+    (void)close(file);
+    bool well = boot_ms() - outside_ms < 60000; /* the offset is not its own yet */
+    pid_t pid = fork();
+    if (pid == 0) {
+        int64_t late_ms = boot_ms() - outside_ms;
+        _exit(late_ms >= 0 && late_ms < 60000 && pawli_process_is(holder->pid, holder->started)
+                      && !pawli_process_is(holder->pid, holder->started + 10)
+                  ? ANSWERED_WELL
+                  : ANSWERED_BADLY);
+    }
+    bool ended = waitpid(pid, &status, 0) == pid && WIFEXITED(status);
+    _exit(well && ended ? WEXITSTATUS(status) : ANSWERED_BADLY);
+}
+
+/* R13: leases are on one clock for all pools of a kernel, and a start time is the same for all. */
+static void a_time_namespace_changes_neither_leases_nor_starts(void **state)
+{
+    const temp *t = *state;
+    static const char *const offsets[] = { "boottime 1000000 0\n", "boottime 1000 3000000\n",
+                                           "boottime 86400 999999999\n" };
+    pawli_presence self;
+    assert_ok(pawli_presence_observe(&self, t->path));
+    free(self.directory);
+    for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+        int status = 0;
+        int64_t outside_ms = boot_ms();
+        pid_t pid = fork();
+        if (pid == 0)
+            look_from_another_time(&self.self, offsets[i], outside_ms);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (WEXITSTATUS(status) == NO_NAMESPACE) {
+            print_message("a time namespace is not to be had here: its clocks are not tested\n");
+            skip();
+        }
+        assert_int_equal(status, ANSWERED_WELL);
+    }
+}
+
 /* Names without the number of the image are of older pools, and may be of this process: never opened here. */
 static void what_may_be_of_this_process_is_not_opened(void **state)
 {
@@ -355,6 +411,7 @@ static const struct CMUnitTest tests[] = {
     in_a_directory(a_pool_knows_its_own_file),
     in_a_directory(a_file_that_was_swept_is_made_again),
     in_a_directory(who_sees_a_foreign_proc_is_told_so),
+    in_a_directory(a_time_namespace_changes_neither_leases_nor_starts),
     in_a_directory(what_may_be_of_this_process_is_not_opened),
 };
 
