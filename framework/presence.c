@@ -14,12 +14,16 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "options.h"
@@ -136,12 +140,31 @@ static pawl_status failed(const char *path, const char *doing)
                       "%s: cannot %s: %s", path, doing, strerror(errno));
 }
 
+/* Where each write goes to a new place a file is never allocated for good, and a store into a mapped one is a
+ * SIGBUS on a full disk (G4). What is created in the directory from now on is written in place. It is no matter
+ * if that fails: all else works. */
+static void write_in_place(const char *directory)
+{
+    struct statfs fs;
+    unsigned flags = 0; /* an int, whatever the number of the call says */
+    int file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return;
+    if (fstatfs(file, &fs) == 0 && (unsigned long)fs.f_type == BTRFS_SUPER_MAGIC
+        && ioctl(file, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_NOCOW_FL) == 0) {
+        flags |= FS_NOCOW_FL;
+        (void)ioctl(file, FS_IOC_SETFLAGS, &flags);
+    }
+    (void)close(file);
+}
+
 /* A name that no other pool has: two pools of one process differ by the number. */
 static pawl_status create_file(pawli_presence *p, pawli_holder *holder)
 {
     for (int number = 0; number < 10000; number++) {
         if (mkdir(p->directory, 0700) != 0 && errno != EEXIST)
             return failed(p->directory, "create it");
+        write_in_place(p->directory);
         (void)snprintf(holder->side, sizeof holder->side, "%" PRId64 "-%" PRId64 "-%d-%" PRIu32,
                        holder->pid, holder->started, number, image_number());
         p->path = concatenate(p->directory, "/", holder->side);

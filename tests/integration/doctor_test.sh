@@ -392,6 +392,30 @@ else
     skip "a small disk" "no file system can be mounted"
 fi
 
+# A pool sees to it that its side files are written in place; the database is the user's.
+fresh; mkdir -p cow
+cat >cow.sh <<'END'
+mount -o loop cow.img cow && cp case.db cow/ || exit 1
+"$1" doctor cow/case.db >out 2>err
+: >said
+{
+    until grep -q ready said; do sleep 0.05; done
+    lsattr -d cow/case.db-pawl cow/case.db-pawl/* >attributes
+} | "$2" work cow/case.db 60000 1 >said 2>err
+mkdir cow/inside && chattr +C cow/inside && cp case.db cow/inside/
+"$1" doctor cow/inside/case.db >out.inside 2>&1
+exit 0
+END
+if command -v mkfs.btrfs >/dev/null && truncate -s 120M cow.img && mkfs.btrfs -q cow.img >/dev/null 2>&1 \
+    && timeout 60 unshare -m sh ./cow.sh "$pawl" "$worker" 2>cow.err; then
+    finds note filesystem "btrfs" "chattr +C"
+    check "  side files on btrfs are written in place" test "$(grep -c '^-*C-* ' attributes)" -eq 3
+    check "  and so is a database in such a directory" grep -q "^ok  *filesystem" out.inside
+else
+    skip "btrfs" "it cannot be made and mounted"
+fi
+rm -f cow.img
+
 # ------------------------------------------------------------------ what the schema cannot state
 
 # bend WHAT SEVERITY CHECK PART REMEDY SQL: counters follow, so that this is the only fault.

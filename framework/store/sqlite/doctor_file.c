@@ -1,10 +1,16 @@
 /* doctor_file.c - what the file system says: kind, links, modes, free space.
- * Threads: the caller of pawl_diagnose(). Keeps: R8 everything is asked by path; nothing is opened. */
+ * Threads: the caller of pawl_diagnose(). Keeps: R8 everything is asked by path; no file of the store is
+ * opened. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -139,10 +145,33 @@ void pawli_doctor_check_mode(pawli_doctor *d)
 
 /* ------------------------------------------------------------------------------ the disk */
 
+/* The file itself is not opened: a close would drop SQLite's locks (R8). Its directory is, whose flag new files
+ * have. */
+static bool is_written_in_place(const pawli_doctor *d)
+{
+    char directory[PATH_MAX + 16];
+    unsigned flags = 0;
+    (void)snprintf(directory, sizeof directory, "%s", d->s->path);
+    *strrchr(directory, '/') = '\0';
+    int file = open(directory[0] != '\0' ? directory : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool known = file >= 0 && ioctl(file, FS_IOC_GETFLAGS, &flags) == 0;
+    if (file >= 0)
+        (void)close(file);
+    return !known || (flags & FS_NOCOW_FL) != 0;
+}
+
 void pawli_doctor_check_file_system(pawli_doctor *d)
 {
     struct statfs fs;
-    if (statfs(d->s->path, &fs) == 0 && pawli_sqlite_is_network(fs.f_type))
+    if (statfs(d->s->path, &fs) != 0)
+        return;
+    if ((unsigned long)fs.f_type == BTRFS_SUPER_MAGIC && !is_written_in_place(d))
+        pawli_doctor_tell(d, PAWL_FINDING_NOTE,
+                          "it lies on btrfs, where a store into SQLite's mapped index (-shm) may fail on a full "
+                          "disk and kill the process\n"
+                          "run chattr +C on its directory before the file is created, or copy it into such a "
+                          "directory while nobody has it open");
+    if (pawli_sqlite_is_network(fs.f_type))
         pawli_doctor_tell(d, PAWL_FINDING_ERROR,
                           "it lies on a network file system (type 0x%lx), where SQLite's locks do "
                           "not hold\n"
