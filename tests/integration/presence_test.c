@@ -321,8 +321,10 @@ static fate next_fate;
 static const temp *place;
 static pid_t locker;
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the linker's names */
 int __real_fcntl(int file, int command, ...);
 int __wrap_fcntl(int file, int command, ...);
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 /* As a pool that sweeps, in a process of its own. */
 static void lock_elsewhere(const char *path)
@@ -346,22 +348,22 @@ static void lock_elsewhere(const char *path)
 
 static void meet_its_fate(int file)
 {
-    char link[64], path[600];
+    char descriptor[64], where[600];
     fate now = next_fate;
     next_fate = KEPT;
     if (now == KEPT)
         return;
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    ssize_t bytes = readlink(link, path, sizeof path - 1);
+    (void)snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", file);
+    ssize_t bytes = readlink(descriptor, where, sizeof where - 1);
     assert_true(bytes > 0);
-    path[bytes] = '\0';
+    where[bytes] = '\0';
     if (now == LOCKED) {
-        lock_elsewhere(path);
+        lock_elsewhere(where);
         return;
     }
-    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(where), 0);
     if (now == REPLACED)
-        temp_write(path, "another", 7);
+        temp_write(where, "another", 7);
     else if (rmdir(temp_file(place, "jobs.db-pawl")) != 0) /* as the last pool that leaves */
         fail();
 }

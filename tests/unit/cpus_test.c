@@ -140,8 +140,10 @@ static void nonsense_is_no_limit(void **unused)
 /* A kernel for so many CPUs refuses smaller sets. 0: the real one. */
 static size_t kernel_cpus, kernel_usable;
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the linker's names */
 int __wrap_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set);
 int __real_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set);
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 int __wrap_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
 {

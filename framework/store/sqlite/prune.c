@@ -161,7 +161,7 @@ static void end_walk(pawli_sqlite *s)
 /* What is kept does not count: another row goes in its place. */
 static int prune_if_over(pawli_sqlite *s, const walk_row *row, int64_t *succeeded, int64_t *failed)
 {
-    int64_t before[] = { *succeeded, *failed };
+    const int64_t before[] = { *succeeded, *failed };
     bool kept;
     if (!is_over(s, row, succeeded, failed))
         return SQLITE_OK;
