@@ -8,7 +8,6 @@
 #include "sqlite_store.h"
 
 #define WALK_EVERY_MS INT64_C(600000)
-#define REST_NS (INT64_C(60000) * PAWLI_NS_PER_MS) /* after a walk that could delete nothing */
 
 typedef struct walk_row {
     int64_t id, lane, updated_at, created_at;
@@ -38,14 +37,12 @@ static bool keeps_for_ever(const pawli_options *o)
 
 bool pawli_prune_wanted(pawli_sqlite *s)
 {
-    if (s->prune_walking)
-        return true;
-    return (succeeded_over(s) > 0 || failed_over(s) > 0) && pawli_steady_now_ns() >= s->prune_rests_ns;
+    return s->prune_walking || succeeded_over(s) + failed_over(s) > s->prune_stuck;
 }
 
 int64_t pawli_prune_next_ms(const pawli_sqlite *s)
 {
-    return keeps_for_ever(s->host.options) ? PAWLI_NEVER : s->prune_again_ms;
+    return keeps_for_ever(s->host.options) && s->prune_stuck == 0 ? PAWLI_NEVER : s->prune_again_ms;
 }
 
 static bool is_old(const walk_row *row, int64_t keep_ms, int64_t now_ms)
@@ -94,17 +91,15 @@ static int delete_if_free(pawli_sqlite *s, const walk_row *row, bool *kept)
     return rc == SQLITE_OK ? pawli_run_plain(s, PAWLI_SQL_ITEM_RELEASE) : rc;
 }
 
-static int prune_row(pawli_sqlite *s, const walk_row *row, bool *kept)
+static int prune_row(pawli_sqlite *s, const walk_row *row)
 {
     pawli_lane *lane = pawli_lane_by_id(s, row->lane);
-    *kept = false;
-    int rc = s->triggered ? delete_if_free(s, row, kept) : delete_row(s, row);
-    if (rc != SQLITE_OK)
+    bool kept = false;
+    int rc = s->triggered ? delete_if_free(s, row, &kept) : delete_row(s, row);
+    if (rc == SQLITE_OK && kept)
+        *(row->status == PAWLI_DB_SUCCEEDED ? &s->prune_kept_succeeded : &s->prune_kept_failed) += 1;
+    if (rc != SQLITE_OK || kept || lane == NULL)
         return rc;
-    s->prune_kept += *kept;
-    s->prune_deleted += !*kept;
-    if (*kept || lane == NULL)
-        return SQLITE_OK;
     pawli_lane_count(s, lane, pawli_count_of(row->status), -1);
     pawli_lane_count(s, lane, PAWLI_COUNT_PRUNED, 1);
     return SQLITE_OK;
@@ -138,39 +133,25 @@ static bool is_too_young(const pawli_sqlite *s, const walk_row *row)
 /* Said once, until a walk has met none. */
 static void tell_kept(pawli_sqlite *s)
 {
-    if (s->prune_kept > 0 && !s->prune_kept_told)
+    int64_t kept = s->prune_kept_succeeded + s->prune_kept_failed;
+    if (kept > 0 && !s->prune_kept_told)
         pawli_log_line(s->host.log, PAWL_LOG_WARNING,
                        "%s: finished jobs past their retention that cannot be deleted, as foreign keys of the "
                        "application's tables refer to them: %lld; delete those rows first, or declare the keys ON "
                        "DELETE SET NULL or CASCADE",
-                       s->path, (long long)s->prune_kept);
-    s->prune_kept_told = s->prune_kept > 0;
+                       s->path, (long long)kept);
+    s->prune_kept_told = kept > 0;
 }
 
 static void end_walk(pawli_sqlite *s)
 {
     tell_kept(s);
-    bool in_vain = s->prune_kept > 0 && s->prune_deleted == 0;
-    s->prune_rests_ns = in_vain ? pawli_add(pawli_steady_now_ns(), REST_NS) : 0;
-    s->prune_kept = s->prune_deleted = 0;
+    bool kept_some = s->prune_kept_succeeded + s->prune_kept_failed > 0;
+    s->prune_stuck = kept_some ? succeeded_over(s) + failed_over(s) : 0;
+    s->prune_kept_succeeded = s->prune_kept_failed = 0;
     s->prune_walking = false;
     s->prune_after = 0;
     s->prune_again_ms = pawli_add(s->batch->now_ms, WALK_EVERY_MS);
-}
-
-/* What is kept does not count: another row goes in its place. */
-static int prune_if_over(pawli_sqlite *s, const walk_row *row, int64_t *succeeded, int64_t *failed)
-{
-    const int64_t before[] = { *succeeded, *failed };
-    bool kept;
-    if (!is_over(s, row, succeeded, failed))
-        return SQLITE_OK;
-    int rc = prune_row(s, row, &kept);
-    if (rc == SQLITE_OK && kept) {
-        *succeeded = before[0];
-        *failed = before[1];
-    }
-    return rc;
 }
 
 int pawli_prune_apply(pawli_sqlite *s)
@@ -179,19 +160,23 @@ int pawli_prune_apply(pawli_sqlite *s)
     size_t count, most = s->batch->prune_max;
     if (most > PAWLI_SLICE)
         most = PAWLI_SLICE;
-    if (s->batch->now_ms >= s->prune_again_ms && !keeps_for_ever(s->host.options))
-        s->prune_walking = true;
+    if (s->batch->now_ms >= s->prune_again_ms) {
+        s->prune_walking |= !keeps_for_ever(s->host.options);
+        s->prune_stuck = 0; /* it is tried again */
+    }
     if (most == 0 || !pawli_prune_wanted(s))
         return SQLITE_OK;
-    int64_t succeeded = succeeded_over(s), failed = failed_over(s);
+    /* What this walk has kept before counts, and no younger row goes in its place. */
+    int64_t succeeded = succeeded_over(s) - s->prune_kept_succeeded, failed = failed_over(s) - s->prune_kept_failed;
     int rc = read_slice(s, rows, most, &count);
     bool ended = count < most;
     for (size_t i = 0; rc == SQLITE_OK && i < count; i++) {
-        if (succeeded == 0 && failed == 0 && is_too_young(s, &rows[i])) {
+        if (succeeded <= 0 && failed <= 0 && is_too_young(s, &rows[i])) {
             ended = true;
             break;
         }
-        rc = prune_if_over(s, &rows[i], &succeeded, &failed);
+        if (is_over(s, &rows[i], &succeeded, &failed))
+            rc = prune_row(s, &rows[i]);
         if (rc == SQLITE_OK)
             s->prune_after = rows[i].id;
     }

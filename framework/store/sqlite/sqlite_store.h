@@ -96,8 +96,8 @@ typedef struct pawli_sqlite {
     int64_t prune_after;  /* the prune walk's place */
     int64_t prune_again_ms;
     bool prune_walking;
-    int64_t prune_deleted, prune_kept; /* by this walk: rows, and those that others refer to */
-    int64_t prune_rests_ns; /* until then what is over its bound is left: it could not be deleted */
+    int64_t prune_kept_succeeded, prune_kept_failed; /* by this walk: others refer to them */
+    int64_t prune_stuck; /* so many rows over their bounds could not be deleted by the last walk */
     bool prune_kept_told;
     int64_t frame_bytes;     /* of the log: a page and its header */
     int64_t wal_frames;      /* after the last commit or checkpoint */
