@@ -1,7 +1,7 @@
 /* crash_note.c - notes, when a fatal signal comes, on which job's thread it came. Off by default.
  *
- * What a process does with a signal is the process's own, not a pool's: so this is the one place with state
- * of the whole process. The first pool that asks for it (note_crashes) puts a handler in front of what was
+ * What a process does with a signal is the process's own, not a pool's: so this is, beside the list of attach.c,
+ * the one place with state of the whole process. The first pool that asks for it (note_crashes) puts a handler in front of what was
  * there for each fatal signal, and the last one takes it away. The handler writes the note into the mapped
  * side file of every such pool and then lets happen what would have happened without it: the handler that
  * was there is called, with its mask and flags, or the default kills the process, core dump included. But one

@@ -399,7 +399,8 @@ mount -o loop cow.img cow && cp case.db cow/ || exit 1
 "$1" doctor cow/case.db >out 2>err
 : >said
 {
-    until grep -q ready said; do sleep 0.05; done
+    tries=0
+    until grep -q ready said || [ $tries -ge 400 ]; do tries=$((tries + 1)); sleep 0.05; done
     lsattr -d cow/case.db-pawl cow/case.db-pawl/* >attributes
 } | "$2" work cow/case.db 60000 1 >said 2>err
 mkdir cow/inside && chattr +C cow/inside && cp case.db cow/inside/

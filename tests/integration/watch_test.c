@@ -31,8 +31,7 @@
 #define LEASE_MS "60000"
 #define READY_MS 20000 /* for a slow machine under a sanitizer */
 #define ROUNDS 20
-#define SOON_MS 50     /* half of them; pawl-bench measures it, on a machine that does nothing else */
-#define LATE_MS 150    /* all but one in twenty: what would wait for a poll takes 500 and more */
+#define SOON_MS 50     /* all but one in twenty */
 #define SLOW_POLL_MS 800
 
 static const temp *of(void **state)
@@ -80,8 +79,7 @@ static void assert_soon(times *ts, const char *what)
     qsort(ts->ms, (size_t)ts->count, sizeof ts->ms[0], by_size);
     print_message("%s: median %" PRId64 " ms, worst %" PRId64 " and %" PRId64 " ms\n", what,
                   ts->ms[ts->count / 2], ts->ms[ts->count - 2], ts->ms[ts->count - 1]);
-    assert_in_range(ts->ms[ts->count / 2], 0, SOON_MS);
-    assert_in_range(ts->ms[ts->count - 2], 0, LATE_MS);
+    assert_in_range(ts->ms[ts->count - 2], 0, SOON_MS);
     assert_in_range(ts->ms[ts->count - 1], 0, SLOW_POLL_MS);
 }
 
@@ -365,7 +363,7 @@ static void an_own_commit_is_no_news(void **state)
     }
     print_message("%" PRId64 " wake-ups at most in the second of an own commit\n", worst);
     assert_ok(pawl_close(pool));
-    assert_in_range(worst, 1, 16);
+    assert_in_range(worst, 1, 10);
 }
 
 static void idle_beside_an_idle_pool(void **state)

@@ -191,6 +191,7 @@ static const struct {
     { "I12 a living process was taken for dead",
       "SELECT a.job FROM db.pawl_attempts a JOIN db.pawl_holder h ON h.id = a.holder WHERE " BY_DEATH
       " AND NOT EXISTS (SELECT 1 FROM told k WHERE k.what = 'kill' AND k.pid = h.pid)" },
+    /* Both times are of the wall clock, cut to milliseconds; the lease is judged on the boot clock, cut likewise. */
     { "I12 a lease was taken for over before its time",
       "SELECT a.job FROM db.pawl_attempts a WHERE " BY_LEASE " AND a.ended_at - a.claimed_at < ?1 - 2" },
     { "I12 a heartbeat was refused of a claim that nobody had taken",
